@@ -1,6 +1,6 @@
 """The engine: Tensors, levels, the backward pass and the notation of primitives.
 
-Importing it files the functions that the methods of Tensors find by name in ``CALLS``.
+Its import registers the functions that the methods of Tensors find by name in ``CALLS``.
 """
 
 from agrad.engine import calls as calls

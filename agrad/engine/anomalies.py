@@ -12,7 +12,7 @@ from agrad.errors import AnomalyError
 
 
 def users_line() -> str:
-    """Return the innermost line of code on the stack that is not agrad's own."""
+    """Return the innermost line on the stack that is not in agrad."""
     package = __name__.partition(".")[0]
     for frame, line in traceback.walk_stack(None):
         module = frame.f_globals.get("__name__", "")

@@ -1,4 +1,4 @@
-"""The backward pass, and the one place that fits a cotangent to its argument."""
+"""The backward pass, and the function that fits a cotangent to its argument."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -29,9 +29,9 @@ _by_birth = attrgetter("id")
 
 
 def topological_order(roots: Iterable[Node], since: int = 0) -> list[Node]:
-    """Return the roots and all nodes they were made from, parents last.
+    """Return the roots and all nodes that they depend on, parents last.
 
-    since: a serial number; nodes numbered up to it are ends, whose own parents are not sought.
+    Nodes with serial numbers up to ``since`` are ends, whose parents are not visited.
     """
     seen = set(roots)
     stack = [node for node in seen if node.id > since] if since else list(seen)
@@ -42,18 +42,18 @@ def topological_order(roots: Iterable[Node], since: int = 0) -> list[Node]:
                 seen.add(parent)
                 if parent.id > since:
                     stack.append(parent)
-    # a node is younger than what it was made from
+    # the serial number of a node is larger than the numbers of its parents
     return sorted(seen, key=_by_birth, reverse=True)
 
 
 def backward_pass(
     cotangents: dict[Node, Any], *, retain: bool, level: Any = None, visit: Visit | None = None, since: int = 0
 ) -> dict[Node, Any]:
-    """Carry cotangents back to the leaves; return the cotangent of each leaf reached.
+    """Propagate cotangents back, and return the cotangent of each leaf reached.
 
-    retain: keep the saved values for another pass. level: run the rules on Tensors of that level, and record them.
-    visit: called with every node and its whole cotangent, in a pass that adds to no ``.grad``. since: a serial number;
-    the pass ends at the nodes numbered up to it, and returns their cotangents too.
+    ``retain`` keeps the saved values for another pass. With a ``level``, the rules run on Tensors of that level, which
+    records them. ``visit`` is called with every node and its complete cotangent, in a pass that changes no ``.grad``.
+    The pass ends at nodes with serial numbers up to ``since``, and returns their cotangents too.
     """
     if not DEVICE_SCOPES:
         return _backward_pass(cotangents, retain, level, visit, since)
@@ -108,10 +108,10 @@ def _backward_pass(
                 if parent not in cotangents:
                     cotangents[parent] = part
                 elif lifted and isinstance(part, Tensor) and type(cotangents[parent]) is not SliceCotangents:
-                    # on the left: an array library's + may reject foreign types
+                    # on the left, because + of an array library may reject other types
                     cotangents[parent] = part + cotangents[parent]
                 else:
-                    # in no variable: where nobody else holds the array either, NumPy adds to it in its place
+                    # not in a variable: if this is the only reference, NumPy adds in place
                     cotangents[parent] = take(parent) + part
         if not retain:
             node.saved = None
@@ -140,7 +140,7 @@ def freed(node: Node) -> GraphFreedError:
 
 
 def _retained(node: Node, g: Any) -> Any:
-    """Run the hooks of a node, and keep its cotangent as the ``.grad`` of its Tensor."""
+    """Run the hooks of a node, and store its cotangent as ``.grad`` of its Tensor."""
     if hasattr(node, "hooks"):
         g = run_hooks(node, g)
     if hasattr(node, "owner"):
@@ -149,10 +149,10 @@ def _retained(node: Node, g: Any) -> Any:
 
 
 class SliceCotangents:
-    """The cotangents of parts of one array, to be added up in one new array.
+    """The cotangents of parts of one array, to be added in one new array.
 
-    One by one each part would be put into zeros of the whole array's size, and these added: of an array that is read
-    part by part, time step by time step, the square of its size.
+    Otherwise, each part would be added as an array of the full size. For an array that is read part by part, the work
+    would be the square of its size.
     """
 
     __slots__ = ("call", "indices", "meta", "parts")
@@ -166,9 +166,9 @@ class SliceCotangents:
         self.indices: list[Any] = [saved[-1]["index"]]
 
     def __add__(self, other: Any) -> "SliceCotangents":
-        """Take up the cotangents of other parts, or of the whole array, in place.
+        """Add the cotangents of other parts, or of the whole array, in place.
 
-        A backward pass alone holds both.
+        Only the backward pass refers to both objects.
         """
         if type(other) is SliceCotangents:
             other.parts += self.parts
@@ -179,10 +179,10 @@ class SliceCotangents:
         return self
 
     def total(self) -> Any:
-        """The cotangent of the whole array."""
+        """Return the cotangent of the whole array."""
         parts, indices = self.parts, self.indices
         if holds_tensor(parts):
-            # few at once: each number of arguments has code of its own
+            # few at once, because each number of arguments has separate code
             while len(parts) > _AT_ONCE:
                 first = self.call(*parts[:_AT_ONCE], indices=tuple(indices[:_AT_ONCE]), shape=self.meta.shape)
                 parts, indices = [first, *parts[_AT_ONCE:]], [_WHOLE, *indices[_AT_ONCE:]]
@@ -200,7 +200,7 @@ _AT_ONCE = 32
 
 
 def run_hooks(node: Node, g: Any) -> Any:
-    """Return the cotangent of a node after its hooks, each of which may replace it."""
+    """Return the cotangent of a node after its hooks, which may replace it."""
     for hook in list(node.hooks.values()):
         seen = g if isinstance(g, Tensor) else wrap(g, GLOBAL_TAPE)
         given = hook(seen)
@@ -217,9 +217,10 @@ def run_hooks(node: Node, g: Any) -> Any:
 
 
 def accumulate(node: Node, cotangent: Any) -> None:
-    """Add a cotangent to the ``.grad`` of the Tensor of a node, while it exists.
+    """Add a cotangent to ``.grad`` of the Tensor of a node, if it still exists.
 
-    The Tensor holds its gradient, not the node: one made with ``create_graph`` holds the node, and would hold itself.
+    The Tensor refers to the gradient, and not the node: a gradient from ``create_graph`` refers to the node, which
+    would be a cycle.
     """
     owner = getattr(node, "owner", None)
     tensor = None if owner is None else owner()
@@ -243,10 +244,10 @@ def _accumulate(tensor: Tensor, cotangent: Any) -> None:
 
 
 def _pullback_for(level: Any, lifted: bool, masks: Masks | None) -> Pull | None:
-    """Return the function that runs pullbacks in a pass; None to call them in place.
+    """Return the function that runs pullbacks, or None to call them directly.
 
-    Behind an operation that masks (``where``), what is not used goes with the cotangents, and rules are guarded. Where
-    cotangents may be Tensors, what was kept raw is lifted beside them. Only a pass that meets such a node pays for it.
+    After an operation that masks (``where``), used elements accompany the cotangents, and rules are guarded. If
+    cotangents may be Tensors, plain saved values are lifted. Only a pass that reaches such a node does this work.
     """
     watched = mode().anomaly or mode().observers
     if level is None and not lifted and masks is None and not watched and not DEVICE_SCOPES:
@@ -259,9 +260,9 @@ def _pullback_for(level: Any, lifted: bool, masks: Masks | None) -> Pull | None:
 
 
 def _device_guarded(pull: Pull) -> Pull:
-    """Run a pullback on the device of its cotangent.
+    """Return a pullback that runs on the device of its cotangent.
 
-    Leave the device of its results current for their sums.
+    The device of its results remains current, for their sums.
     """
     device_scope = DEVICE_SCOPES[0]
 
@@ -354,7 +355,7 @@ def shrink(g: Any, target: Meta) -> Any:
 
 
 def product(g: Any, value: Any, target: Meta) -> Any:
-    """Return ``g * value``, or its sum along the last axis where that is asked for."""
+    """Return ``g * value``, summed along the last axis if the target has length 1."""
     shape = tuple(g.shape)
     if (
         target.shape[-1:] == (1,) != shape[-1:]
@@ -371,7 +372,7 @@ def product(g: Any, value: Any, target: Meta) -> Any:
 def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any:
     """Fit a cotangent to its argument: sum broadcast axes, restore the dtype.
 
-    Only a primitive that broadcasts may have axes summed; anywhere else a wrong shape is the rule's error.
+    Axes are summed only for a primitive that broadcasts. Otherwise, a wrong shape is an error in the rule.
     """
     if g is None:
         return None

@@ -1,18 +1,18 @@
-"""The batch level, which maps operations over members, and shared batching rules.
+"""The batch level, which maps operations over a batch, and shared batching rules.
 
-The data of a Tensor of a batch level has one axis more than its shape, the mapped one, which always comes first. A
-batching rule gets the data of the arguments and calls the primitive once for all members. Most primitives name one of
-four shared rules:
+The data of a Tensor of a batch level has one axis more than its shape: the batch axis, which is the first. A batching
+rule receives the data of the arguments and calls the primitive once for the batch. Most primitives use one of four
+shared rules:
 
-- ``"leading"``: axes before the operation's own are a batch already, and broadcast from the right. An operation that
-  has axes of its own says how many: ``core_axes=2`` for one of matrices;
-- ``"axis"``: every array gets the mapped axis, and settings that name axes count one more from the front;
-- ``"loop"``: one call for each member, and the results are stacked;
-- ``"values decide"``: no rule is possible, because the shape of the result depends on values.
+- ``"leading"``: the operation treats leading axes as a batch, and broadcasts them. An operation on vectors or matrices
+  declares ``core_axes``, for example ``core_axes=2`` for matrices;
+- ``"axis"``: every array gets the batch axis, and options that name axes are shifted by one;
+- ``"loop"``: one call for each batch element, and the results are stacked;
+- ``"values decide"``: vmap is not supported, because the shape of the result depends on values.
 
-Any other rule is a function with named parameters, filed with ``.batch``: it may name ``xp``, ``batch_size``, the
-arguments (their data), ``<argument>_mapped`` (true if the argument has the mapped axis in front), and after a ``*`` the
-settings.
+Any other rule is a function with named parameters, registered with ``.batch``. Its parameters may be ``xp``,
+``batch_size``, the arguments (their data), ``<argument>_mapped`` (True if the argument has the batch axis), and after a
+``*`` the options.
 """
 
 import gc
@@ -35,17 +35,11 @@ Inner = Sequence[Any]
 Mapped = tuple[bool, ...]
 
 MAPPED = object()
-"""The value of ``node`` in a mapped Tensor.
-
-The batch level's record is the first axis of the data.
-"""
+"""The value of ``node`` in a mapped Tensor, whose record is the first axis of the data."""
 
 
 class Batch(Level):
-    """A level of ``vmap``, which maps operations over ``members`` members.
-
-    ``no_grad`` has no effect on it.
-    """
+    """A level of ``vmap`` over ``members`` batch elements, independent of ``no_grad``."""
 
     __slots__ = ("_written", "members")
 
@@ -59,7 +53,7 @@ class Batch(Level):
         self._written: list[tuple[Any, ...]] = []
 
     def note_write(self, tensor: Tensor) -> None:
-        """Keep what a Tensor is before a write gives it the members of this level."""
+        """Save the state of a Tensor before a write adds the batch axis of this level."""
         held: Any = tensor
         while isinstance(held, Tensor):
             if held.level is self:
@@ -73,7 +67,7 @@ class Batch(Level):
             return []
         known = set(map(id, inside()))
         if any(ref() is not None and id(ref()) not in known for ref, *_ in self._written):
-            gc.collect()  # of what the function made, a reference cycle may hold some
+            gc.collect()  # a reference cycle may hold Tensors that the function created
         outlived = {}
         for ref, kind, data, level, node in reversed(self._written):
             tensor = ref()
@@ -83,10 +77,7 @@ class Batch(Level):
         return [tensor for key, tensor in outlived.items() if key not in known]
 
     def wrap(self, data: Any) -> Any:
-        """Return the mapped Tensor of data whose first axis is the mapped one.
-
-        The data is a raw array or a Tensor of an older level.
-        """
+        """Return the mapped Tensor of data whose first axis is the batch axis."""
         tensor = BatchedTensor()
         tensor.data = data
         tensor.level = self
@@ -105,7 +96,7 @@ class Batch(Level):
             if primitive.core_axes and (few := primitive.too_few_axes(args)):
                 raise few
             if rule is axis and not primitive.is_own and _counts_back(settings):
-                refusal = self._refusal(primitive, args, settings)  # before the batch axis is taken for its own
+                refusal = self._refusal(primitive, args, settings)  # before an axis could refer to the batch axis
                 if refusal is not None:
                     raise refusal
             found = through_all(primitive, args, settings, rule is axis) if rule is leading or rule is axis else None
@@ -124,7 +115,7 @@ class Batch(Level):
             raise found from None
 
     def _refusal(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Exception | None:
-        """Return the error of the operation on the first member alone, or None."""
+        """Return the error of the operation on the first batch element, or None."""
         if not self.members:
             return None
         first = [arg.data[(0, ...)] if type(arg) is BatchedTensor and arg.level is self else arg for arg in args]
@@ -135,7 +126,7 @@ class Batch(Level):
         return None
 
     def _by_rule(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Evaluate an operation by its batching rule, at this level alone."""
+        """Evaluate an operation by its batching rule, at only this level."""
         rule = primitive.batching
         inner = []
         mapped = []
@@ -160,7 +151,7 @@ class Batch(Level):
         return in_levels([self], primitive, out)
 
     def misshapen(self, primitive: Any, shape: tuple[int, ...]) -> RuleError:
-        """Return the error of a batching rule whose result lacks the mapped axis."""
+        """Return the error of a batching rule whose result lacks the batch axis."""
         return RuleError(
             f"the batching rule of {primitive.name} must return a batch axis of length {self.members} first, got shape "
             f"{shape}"
@@ -184,9 +175,9 @@ class Batch(Level):
 
 
 def with_rank(xp: Any, value: Any, ndim: int) -> Any:
-    """Return a mapped value whose members have ``ndim`` dimensions.
+    """Return a mapped value with ``ndim`` axes after the batch axis.
 
-    The missing axes have length one and stand in front of the member's own.
+    The missing axes have length 1 and follow the batch axis.
     """
     shape = tuple(value.shape)
     missing = ndim - (len(shape) - 1)
@@ -194,7 +185,7 @@ def with_rank(xp: Any, value: Any, ndim: int) -> Any:
 
 
 def spread(xp: Any, value: Any, mapped: bool, members: int) -> Any:
-    """Return the value with the mapped axis: an unmapped one is repeated."""
+    """Return the value with the batch axis. An unmapped value is repeated."""
     return value if mapped else xp.broadcast_to(value, (members, *value.shape))
 
 
@@ -204,19 +195,19 @@ def spread(xp: Any, value: Any, mapped: bool, members: int) -> Any:
 def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], by_axis: bool = False) -> Any:
     """Evaluate an operation at all nested batch levels at once, or return None.
 
-    The operation takes any leading axes for a batch. An array has the axis of the oldest of its levels in front.
-    ``by_axis``: the operation has settings that count the axes from the front.
+    The operation treats leading axes as a batch. The axis of the oldest level is the first. ``by_axis``: the operation
+    has options that number the axes.
 
-    None means that the levels must be processed one by one:
+    The result is None if the levels must be processed one by one:
 
-    - another level lies between them and the arrays, and must record each operation;
-    - by axis, an array lacks the axes of some levels;
-    - a newer level lies inside an older one, as in the mapped pullback of a function that was mapped before.
+    - another level between them and the arrays must record each operation;
+    - an array lacks the axes of some levels, for ``by_axis``;
+    - a newer level is inside an older one, as in the mapped pullback of a function that was mapped before.
     """
     values: list[Any] = []
     owned: list[list[Any]] = []
     rank, alike = -1, True
-    levels: list[Any] = []  # newest first, like those of each array
+    levels: list[Any] = []  # newest first, as for each array
     for arg in args:
         own: list[Any] = []
         while isinstance(arg, Tensor):
@@ -228,7 +219,7 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
                 return None
             arg = arg.data
         if isinstance(arg, TracedNumber):
-            arg = arg.read()  # the trace takes the arrays beside it for constants
+            arg = arg.read()  # the trace treats the arrays as constants
         values.append(arg)
         owned.append(own)
         if not own:
@@ -257,10 +248,7 @@ def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
 
 
 def in_levels(levels: Sequence[Any], primitive: Any, out: Any) -> Any:
-    """Return a primitive's result for all ``levels``, newest first.
-
-    It is a Tensor of the newest level.
-    """
+    """Return a result as a Tensor of the newest of ``levels``, which are newest first."""
     if isinstance(out, tuple):
         return tuple([in_levels(levels, primitive, part) for part in out])
     if isinstance(out, Tensor):
@@ -280,8 +268,7 @@ def _newest_first(level: Batch) -> int:
 def _aligned(value: Any, own: list[Any], levels: list[Any], missing: int) -> Any:
     """Return an array with an axis for each of the levels from its oldest on.
 
-    ``missing`` axes of length one are added in front of the member's own. Levels are newest first, their axes oldest
-    first.
+    ``missing`` axes of length 1 are added after them. Levels are newest first, their axes oldest first.
     """
     count = len(own)
     if own == levels[:count]:
@@ -295,9 +282,9 @@ def _aligned(value: Any, own: list[Any], levels: list[Any], missing: int) -> Any
 
 
 def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
-    """Call an operation that takes leading axes for a batch.
+    """Call an operation that treats leading axes as a batch.
 
-    Members of fewer axes get axes of length one in front.
+    Batch elements with fewer axes get leading axes of length 1.
     """
     pairs = list(zip(inner, mapped, strict=True))
     ndim = max(len(value.shape) - is_mapped if hasattr(value, "shape") else 0 for value, is_mapped in pairs)
@@ -306,10 +293,7 @@ def leading(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings
 
 
 def shift(axes: Any, by: int = 1) -> Any:
-    """Return axes for an array with ``by`` more axes in front.
-
-    Negative ones count from the last, and stay.
-    """
+    """Return axes for an array with ``by`` more leading axes. Negative axes remain."""
     if isinstance(axes, tuple):
         return tuple([a + by if a >= 0 else a for a in axes])
     return axes + by if axes >= 0 else axes
@@ -320,16 +304,13 @@ def _moved(settings: dict[str, Any], by: int) -> dict[str, Any]:
 
 
 def _counts_back(settings: dict[str, Any]) -> bool:
-    """Return True if a setting names an axis by a negative number."""
+    """Return True if an option contains a negative axis."""
     named = [settings[name] for name in ("axis", "axes") if name in settings]
     return any(a < 0 for axes in named for a in (axes if isinstance(axes, tuple) else (axes,)))
 
 
 def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
-    """Call an operation with the mapped axis on every array.
-
-    Unmapped arrays are repeated along it, and settings that name axes count one more.
-    """
+    """Call an operation with the batch axis on every array, and with shifted axes."""
     if not all(mapped):
         xp = namespace_of(inner)
         inner = [spread(xp, value, is_mapped, members) for value, is_mapped in zip(inner, mapped, strict=True)]
@@ -337,9 +318,9 @@ def axis(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: d
 
 
 def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
-    """Call the primitive for each member and stack the results.
+    """Call the primitive for each batch element and stack the results.
 
-    This is right for any primitive, and as slow as a loop. If there is no member, one of ones tells the shape.
+    For an empty batch, an element of ones determines the shape.
     """
     xp, pairs = namespace_of(inner), list(zip(inner, mapped, strict=True))
     if not members:
@@ -359,10 +340,7 @@ def loop(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: d
 
 
 def values_decide(primitive: Any, inner: Inner, mapped: Mapped, members: int, settings: dict[str, Any]) -> Any:
-    """Raise ``TracedValueError``: the results of batch elements may differ in shape.
-
-    It is the rule of primitives with a result whose shape depends on values.
-    """
+    """Raise ``TracedValueError``: the results of batch elements may differ in shape."""
     raise TracedValueError(
         f"{primitive.name} does not support vmap, because the shape of its result depends on values. Call it outside "
         "of vmap, or keep the shape and choose values with agrad.where."

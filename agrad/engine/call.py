@@ -1,7 +1,7 @@
 """The call of a primitive: evaluate an ordinary operation and record it on a tape.
 
-``levels.dispatch`` takes the rest: raw arrays alone, several levels or libraries, Tensors of other levels than a
-tape's, observers of operations.
+``levels.dispatch`` processes all other calls: only plain arrays, several levels or libraries, Tensors of levels other
+than tapes, and observers of operations.
 """
 
 import inspect
@@ -24,7 +24,7 @@ Call = Callable[..., Any]
 
 
 def build_call(primitive: Any) -> Call:
-    """Return the function that calls a primitive, with the primitive's own signature."""
+    """Return the function that calls a primitive, with the signature of the primitive."""
     arrays, settings, single = primitive.arrays, primitive.settings, primitive.outputs is None
     if single and len(arrays) == 1 and (settings or primitive.variadic):
         call = _unary_with_settings(primitive)
@@ -46,7 +46,7 @@ def build_call(primitive: Any) -> Call:
 
 
 def complete(primitive: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return all settings. Raise ``TypeError`` for one that is unknown or missing."""
+    """Return all options. Raise ``TypeError`` for an unknown or missing option."""
     name, known, defaults = primitive.identifier, primitive.settings, primitive.defaults
     for key in settings:
         if key not in known:
@@ -72,14 +72,14 @@ def wrong_count(primitive: Any, count: int) -> TypeError:
 
 
 def refused(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], error: Exception) -> Exception:
-    """Return the error to raise where the array library refuses a call."""
+    """Return the error to raise if the array library raised an error."""
     complete(primitive, settings)
     found: Exception = primitive.explain(args, error)
     return found
 
 
 def _unary(primitive: Any) -> Call:
-    """One array and no settings."""
+    """Return the call for one array without options."""
     raw, plans, differentiable = primitive.raw, primitive.plans, primitive.differentiable(0)
     write_back_rules = primitive.write_back_rules
 
@@ -118,7 +118,7 @@ def _unary(primitive: Any) -> Call:
 
 
 def _unary_with_settings(primitive: Any) -> Call:
-    """One array, or one and any number of others, and settings."""
+    """Return the call for one array, or one and any number of others, with options."""
     raw, plans, differentiable = primitive.raw, primitive.plans, primitive.differentiable(0)
     write_back_rules = primitive.write_back_rules
     several, count = _several(primitive), len(primitive.settings)
@@ -157,7 +157,7 @@ def _unary_with_settings(primitive: Any) -> Call:
 
 
 def pair_evaluation(primitive: Any, kind: type) -> Call:
-    """Return the evaluation of two raw operands, by Python's operator if any."""
+    """Return the evaluation of two plain operands, by the Python operator if any."""
     raw, operator = primitive.raw[kind], primitive.operator
     backend = backend_of_type(kind)
     if operator is None or backend is None:
@@ -168,15 +168,15 @@ def pair_evaluation(primitive: Any, kind: type) -> Call:
             return raw(a, b)
         try:
             return operator(a, b)
-        except RuntimeError:  # PyTorch's operator of a number and Booleans
+        except RuntimeError:  # the PyTorch operator of a number and Booleans
             return raw(a, b)
 
-    # to PyTorch's operators, not to its functions, the dtype of an array without dimensions is weak
+    # PyTorch operators, but not its functions, treat the dtype of an array of shape () as weak
     return backend.placed(evaluate if backend.weak_dtypes else operator)
 
 
 def _binary(primitive: Any) -> Call:
-    """Two arrays, or an array and a number, and no settings."""
+    """Return the call for two arrays, or an array and a number, without options."""
     raw, plans = primitive.pairs, primitive.plans
     first, second = primitive.differentiable(0), primitive.differentiable(1)
     may_be_exact, takes_numbers = primitive.elementwise and primitive.keeps_type, primitive.takes_numbers
@@ -239,7 +239,7 @@ def _binary(primitive: Any) -> Call:
 
 
 def _several(primitive: Any) -> Call:
-    """Any number of arguments and of outputs."""
+    """Return the call for any number of arguments and outputs."""
     raw, outputs, count = primitive.raw, primitive.outputs, len(primitive.arrays)
     variadic, settings_count, plans = primitive.variadic, len(primitive.settings), primitive.plans
 

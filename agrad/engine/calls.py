@@ -1,7 +1,7 @@
-"""Calls: a whole function on the tape as one operation, with any pullback.
+"""Calls: a function on the tape as one operation, with any pullback.
 
-Checkpoints, hand-written rules and implicit derivatives record them. A primitive has fixed rules, filed by name; a call
-has a pullback of its own, which the node keeps, and which a backward pass frees like any saved value.
+Checkpoints, custom rules and implicit derivatives record calls. The node of a call keeps its pullback, which a backward
+pass frees like any saved value.
 """
 
 import functools
@@ -22,7 +22,7 @@ from agrad.errors import MissingRuleError
 from agrad.registry import CALLS
 
 Pull = Callable[[Node, list[Any]], Sequence[Any]]
-"""A function of the call's node and the cotangent of each output (None if unused).
+"""Function of the node of the call and the cotangent of each output (None if unused).
 
 It returns the cotangents of the parents, None for 0.
 """
@@ -38,7 +38,7 @@ class Call(Operation):
         self.plan: Plan = Plan.bare(self, self._pull, self.argument_names(parents))
 
     def argument_names(self, count: int) -> tuple[str, ...]:
-        """Return numbered names, because the operands have no names of their own."""
+        """Return numbered names, because the operands have no names."""
         return tuple(f"operand_{i}" for i in range(count))
 
     def output_name(self, output: int) -> str:
@@ -46,7 +46,7 @@ class Call(Operation):
         return str(output)
 
     def bind(self, *args: Any) -> Any:
-        raise MissingRuleError(f"{self.name} cannot be computed again from what the tape holds")
+        raise MissingRuleError(f"{self.name} cannot be recomputed from the values on the tape")
 
     def _pull(self, node: Node, g: Any) -> tuple[Any, ...]:
         given = [g] if self.outputs is None else [g.by_output.get(i) for i in range(len(self.outputs))]
@@ -79,10 +79,7 @@ def record_call(name: str, parents: Sequence[Node], outputs: int, pull: Pull, *,
 
 
 def recorded_part(value: Any) -> Any:
-    """Return an operand without the levels that do not record it.
-
-    It is an array, or a Tensor of a level that does.
-    """
+    """Return an operand without the levels that do not record it."""
     value = strip_constant_levels(value)
     while isinstance(value, Tensor) and value.level.derivative and not is_recording(value.level.id):
         value = strip_constant_levels(value.data)
@@ -90,7 +87,7 @@ def recorded_part(value: Any) -> Any:
 
 
 def newest_level(values: Sequence[Any]) -> Any:
-    """Return the newest level among the values, or None where no Tensor is."""
+    """Return the newest level among the values, or None if there is no Tensor."""
     levels = [value.level for value in values if isinstance(value, Tensor)]
     return max(levels, key=lambda level: level.id, default=None)
 
@@ -101,27 +98,27 @@ def capture_key(value: Tensor) -> Any:
 
 
 def lift_all(values: Sequence[Any]) -> list[Any]:
-    """Return the values, raw arrays lifted to constant Tensors where any is a Tensor.
+    """Return the values, with plain arrays as constant Tensors if any is a Tensor.
 
-    An array library's operators may reject Tensors beside its own arrays.
+    The operators of an array library may reject Tensors mixed with its arrays.
     """
     return [lift(value) for value in values] if any(isinstance(v, Tensor) for v in values) else list(values)
 
 
 def is_tensor(value: Any) -> bool:
-    """Return True for a Tensor that is no stand-in of a raw array in a trace."""
+    """Return True for a Tensor that does not represent a plain array in a trace."""
     return isinstance(value, Tensor) and value.level.id >= 0
 
 
 def tensor_of(value: Any) -> Tensor:
-    """Return a raw array, or the stand-in of one, as a constant Tensor."""
+    """Return a plain array, or its representation in a trace, as a constant Tensor."""
     return value if is_tensor(value) else wrap(value, GLOBAL_TAPE)
 
 
 def stopped(value: Any) -> Any:
-    """Return a Tensor as a constant for every derivative; anything else as it is.
+    """Return a Tensor as a constant for every derivative, other values unchanged.
 
-    Members of a map stay mapped, and values of a trace traced.
+    Mapped values remain mapped, and traced values traced.
     """
     if not isinstance(value, Tensor):
         return value
@@ -140,12 +137,10 @@ CALLS["stopped"] = stopped
 
 
 def array_of_number(value: Any, like: Any = None) -> Any:
-    """Return a Python float or complex as an array, anything else as it is.
+    """Return a Python float or complex number as an array, other values unchanged.
 
-    Inside a trace the array is a traced one.
-
-    ``like``: an array of the library, the device and the dtype wanted (a complex number is complex all the same); by
-    default those are the selected ones, and float64 or complex128.
+    The array has the library, device and dtype of ``like``, except that complex numbers remain complex. By default, it
+    has the selected backend and device, and dtype float64 or complex128. Inside a trace, the array is traced.
     """
     number = value.value if isinstance(value, TracedNumber) else value
     kind = type(number)
@@ -169,12 +164,12 @@ def array_of_number(value: Any, like: Any = None) -> Any:
 
 
 def fitted(g: Any, meta: Meta, name: str, place: str) -> Any:
-    """Return the cotangent of a user's rule, fitted to its operand."""
+    """Return the cotangent of a custom rule, fitted to its operand."""
     return fit(g, meta, False, name, place)
 
 
 def unrecorded(x: Tensor) -> Any:
-    """Return the array of a Tensor that nothing records, hides or observes, else None."""
+    """Return the array of a Tensor that is not recorded or observed, otherwise None."""
     return x.data if x.node is None and x.level is GLOBAL_TAPE and not OBSERVED else None
 
 

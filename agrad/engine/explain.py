@@ -1,6 +1,6 @@
-"""Error texts of refused operations and of requests for raw values.
+"""Error messages of failed operations and of requests for plain values.
 
-The texts name the shapes, devices and types of the operands, or the function among the callers that asked.
+They include the shapes, devices and types of the operands, or the calling function that requested a value.
 """
 
 import linecache
@@ -28,7 +28,7 @@ from agrad.shapes import broadcast_shapes, product_mismatch
 def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Exception:
     """Return the error to raise if a library raised one in an operation.
 
-    It is an error of agrad for invalid shapes, devices and numbers, and otherwise the library's with a note on shapes.
+    It is an agrad error for invalid shapes, devices and numbers, and otherwise the original with a note on shapes.
     """
     if isinstance(error, AgradError):
         return error
@@ -55,7 +55,7 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
         )
     first = backends[0][0] if backends else None
     if primitive.variadic and first is not None:
-        arrays_too = np.generic if first.name == "numpy" else ()  # results of no dimensions are NumPy's scalars
+        arrays_too = np.generic if first.name == "numpy" else ()  # NumPy results of shape () are scalars
         numbers = [a for a in raws if isinstance(a, (*NUMBERS, np.generic)) and not isinstance(a, arrays_too)]
         if numbers:
             made = f"agrad.asarray({numbers[0]!r}, backend={first.name!r})"
@@ -79,7 +79,7 @@ _WRITABLE = (
 def detach_error(what: str, means: str = "pass x.detach()") -> DetachError:
     """Return the error of a conversion that would drop the gradient.
 
-    It contains the function that requested the value, and a fix: ``means`` is what to write for a constant.
+    The message contains the function that requested the value, and a fix. ``means`` is the fix for a constant.
     """
     what, remedy, counterpart = _asker(what)
     if counterpart:
@@ -97,7 +97,7 @@ def note_asker(error: Exception, what: str) -> None:
 
 
 def _asker(what: str) -> tuple[str, str, str]:
-    """Return the caller that requested a value, a fix, and the agrad function to use instead, or empty strings."""
+    """Return the caller that requested a value, a fix, and an agrad counterpart."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_OWN):
         frame = frame.f_back
@@ -128,7 +128,7 @@ def _called_at(frame: FrameType) -> str:
 
 
 def _conversion(frames: list[FrameType], called: str) -> tuple[str, str, str]:
-    """Return the function that requested an array, a fix, and the agrad function to use instead."""
+    """Return the function that requested an array, a fix, and an agrad counterpart."""
     public = [frame for frame in frames if not frame.f_code.co_name.startswith(("_", "<", "wrapper", "inner"))]
     if not public:
         own = frames[-1].f_locals.get("self") if frames else None
@@ -160,7 +160,7 @@ def _conversion(frames: list[FrameType], called: str) -> tuple[str, str, str]:
 
 
 def _within(asked: FrameType, module: str) -> str:
-    """Return ``"norm."`` for a frame of a method of ``scipy.stats.norm``, frozen or not, otherwise ""."""
+    """Return ``"norm."`` for a method of ``scipy.stats.norm``, otherwise ``""``."""
     own = asked.f_locals.get("self")
     kind = type(getattr(own, "dist", getattr(own, "_dist", own)))
     found = [name for name, value in vars(sys.modules[module]).items() if type(value) is kind and own is not None]
@@ -175,8 +175,8 @@ def _holds_tensors(value: Any) -> bool:
 def is_no_array_to(frame: FrameType) -> bool:
     """Return True for a caller that leaves an operator to objects that are not arrays.
 
-    The product of a SciPy sparse matrix first converts the other operand. If the result is an array of objects, it
-    returns NotImplemented, and Python calls the method of the Tensor.
+    The product of a SciPy sparse matrix converts the other operand. For an array of objects it returns NotImplemented,
+    and Python calls the method of the Tensor.
     """
     return frame.f_code.co_name == "_matmul_dispatch" and frame.f_globals.get("__package__") == "scipy.sparse"
 
@@ -200,7 +200,7 @@ def _package(frame: FrameType) -> str | None:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] if installed else None
 
 
-# ------------------------------------------------------------------ raw arrays beside Tensors
+# ------------------------------------------------------------------ plain arrays mixed with Tensors
 
 NOT_IN_BLOCKS = (
     "dask.array.map_blocks and map_overlap accept no Tensors, whose derivatives would be lost.",
@@ -221,10 +221,7 @@ RUNNING: ContextVar[tuple[Any, ...] | None] = ContextVar("agrad_running", defaul
 
 
 def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
-    """Call a user's function.
-
-    Errors of other libraries about Tensors get a note with the fix.
-    """
+    """Call a user function. Errors of other libraries about Tensors get a note."""
     token = RUNNING.set((args, settings))
     try:
         return f(*args, **settings)
@@ -245,9 +242,9 @@ def called(f: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
 
 
 def _raw_arrays(error: Exception) -> tuple[str, bool]:
-    """Return the names of the raw arrays in the user's innermost line.
+    """Return the names of the plain arrays in the innermost line of user code.
 
-    Also return True if a function of NumPy's raised the error and one of these arrays is of another library.
+    Also return True if a NumPy function raised the error and one of these arrays is of another library.
     """
     names, foreign = "", False
     trace = error.__traceback__

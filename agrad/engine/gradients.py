@@ -21,14 +21,13 @@ from agrad.registry import CALLS
 
 
 def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
-    """Return the cotangent to start from: ``gradient``, checked against ``y``.
+    """Return the initial cotangent ``gradient`` after a check against ``y``.
 
-    None stands for 1, where ``y`` has one element. A Python number is the cotangent of an array of shape (). Raises
-    ``ShapeError``, ``DtypeError`` and ``MixedBackendsError`` for a cotangent that is not like ``y``; ``what`` names the
-    caller in their texts.
+    None means 1, if ``y`` has one element. A Python number is a cotangent of an array of shape (). ``what`` is the
+    caller, for error messages.
     """
     raw = y.raw if isinstance(y, Tensor) else y
-    shape = tuple(y.shape)  # for a mapped value, the shape of one member
+    shape = tuple(y.shape)  # for a mapped value, the shape of one batch element
     if gradient is None:
         if math.prod(shape) != 1:
             raise ShapeError(
@@ -59,10 +58,7 @@ def cotangent_for(y: Any, gradient: Any, what: str) -> Any:
 
 
 def starting_cotangents(nodes: Iterable[Node | None], cotangents: Iterable[Any]) -> dict[Node, Any]:
-    """Return the cotangents by node, summed where a node stands more than once.
-
-    Pairs with None on either side are left out.
-    """
+    """Return the sums of cotangents by node, without pairs with None."""
     starts: dict[Node, Any] = {}
     for node, g in zip(nodes, cotangents, strict=True):
         if node is not None and g is not None:
@@ -71,10 +67,7 @@ def starting_cotangents(nodes: Iterable[Node | None], cotangents: Iterable[Any])
 
 
 def nodes_before(ends: Iterable[Node], since: int) -> list[Node]:
-    """Return the nodes up to ``since`` that the younger ones were made from.
-
-    Only nodes behind ``ends`` count.
-    """
+    """Return the nodes up to ``since`` that later nodes before ``ends`` depend on."""
     return [node for node in topological_order(ends, since) if node.id <= since]
 
 
@@ -100,7 +93,7 @@ def backward(tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bo
 
 
 def _unrecorded(tensor: Tensor, what: str) -> NotDifferentiableError:
-    """Return the error for a Tensor that no operation recorded, with the likely cause."""
+    """Return the error for a Tensor that is not recorded, with the probable cause."""
     ended = getattr(tensor, "_ended", None)
     if ended is not None:
         return NotDifferentiableError(
@@ -119,7 +112,7 @@ def _unrecorded(tensor: Tensor, what: str) -> NotDifferentiableError:
 
 
 def warn_of_no_leaf(tensor: Tensor) -> None:
-    """Warn of a read of ``.grad`` on the result of an operation, which holds none."""
+    """Warn about ``.grad`` of the result of an operation, which is None."""
     node = tensor.node
     if type(node) is not Node or getattr(node, "owner", None) is not None:
         return
@@ -145,10 +138,7 @@ def retain_grad(tensor: Tensor) -> None:
 
 
 class HookHandle:
-    """The result of ``register_hook``, whose ``remove()`` removes the hook.
-
-    As a context manager it removes the hook at the end.
-    """
+    """The result of ``register_hook``, also a context manager that removes the hook."""
 
     __slots__ = ("_hooks", "_key")
 

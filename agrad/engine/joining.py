@@ -1,7 +1,7 @@
 """Arrays of several libraries in one operation.
 
-NumPy arrays move to the selected backend, and to a backend whose library computes with them, with their derivatives.
-Any other mixture is an error.
+NumPy arrays move to the selected backend, or to a backend whose library accepts them, with their derivatives. Any other
+mixture is an error.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,14 +17,13 @@ from agrad.errors import MixedBackendsError
 from agrad.registry import CALLS
 
 NUMPYS = frozenset({np.ndarray, *(kind for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool))})
-"""The types of NumPy arrays and of NumPy scalars, which are arrays beside one another."""
+"""The types of NumPy arrays and NumPy scalars, which operations may mix."""
 
 
 def joined(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments with their arrays on one backend, to which NumPy arrays move.
+    """Return arguments with NumPy arrays moved to the backend of the other arrays.
 
-    Raise ``MixedBackendsError`` for any other mixture. NumPy scalars outside
-    of Tensors count as numbers.
+    Any other mixture raises ``MixedBackendsError``. NumPy scalars outside of Tensors count as numbers.
     """
     arrays = [arg for arg in args if not isinstance(arg, np.generic)]
     found = _by_backend(arrays)
@@ -37,15 +36,15 @@ def joined(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _by_backend(values: Iterable[Any]) -> dict[str, Any]:
-    """Return a raw array for each backend among arrays, Tensors and other values."""
+    """Return a plain array for each backend among the values."""
     raws = [value.raw if isinstance(value, Tensor) else value for value in values]
     return {backend.name: raw for raw in raws if (backend := backend_of_type(type(raw))) is not None}
 
 
 def moves(*arrays: Any) -> bool:
-    """Return True if operations move the NumPy arrays among some to the others.
+    """Return True if operations move the NumPy arrays among some arrays to the others.
 
-    Their one backend is the selected backend, or one with ``accepts_numpy``.
+    The backend of the others is the selected one, or one with ``accepts_numpy``.
     """
     found = _by_backend(arrays).keys()
     if len(found) != 2 or "numpy" not in found:
@@ -60,10 +59,7 @@ def beside(array: Any, like: Any) -> Any:
 
 
 def moved_beside(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:
-    """Move the NumPy arrays among values if ``others`` are on the selected backend.
-
-    Control flow and solvers use it to do as operations do.
-    """
+    """Move the NumPy arrays among values if ``others`` are on the selected backend."""
     here = selected().backend.name
     if here == "numpy" or not any(map(is_numpys, values)) or (like := _by_backend(others).get(here)) is None:
         return list(values)
@@ -71,9 +67,9 @@ def moved_beside(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:
 
 
 def started(values: Sequence[Any], function: Callable[[Sequence[Any]], Sequence[Any]]) -> list[Any]:
-    """Return the first arguments of a function that is called on its results again.
+    """Return the initial arguments of a function that is called with its results.
 
-    The function is called only if these are NumPy arrays that may move to the selected backend.
+    The function is called only if NumPy arrays may move to the selected backend.
     """
     if selected().backend.name == "numpy" or not any(map(is_numpys, values)):
         return list(values)
@@ -83,7 +79,7 @@ def started(values: Sequence[Any], function: Callable[[Sequence[Any]], Sequence[
 
 
 def returned(cotangent: Any, array: Any) -> Any:
-    """Return a cotangent on NumPy if it is that of a NumPy array."""
+    """Return the cotangent of a NumPy array on NumPy."""
     if cotangent is None or not is_numpys(array) or is_numpys(cotangent):
         return cotangent
     return beside(cotangent, array)
@@ -106,9 +102,9 @@ def mixed(name: str, *arrays: Any) -> MixedBackendsError:
 
 
 def without_scalars(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Make NumPy scalars Python numbers if the first array is of another library.
+    """Convert NumPy scalars to numbers if the first array is of another library.
 
-    Beside an array of integers a floating scalar is an array of its dtype, as in NumPy.
+    With an integer array, a floating-point scalar becomes an array of its dtype, as in NumPy.
     """
     for arg in args:
         if hasattr(arg, "shape") and not isinstance(arg, np.generic):

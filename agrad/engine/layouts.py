@@ -1,4 +1,4 @@
-"""Layouts of raw arrays in memory. They decide which results are views."""
+"""Memory layouts of plain arrays, which determine which results are views."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -23,18 +23,18 @@ def _sharing(scalars: bool, kind: type) -> Backend | None:
 
 
 SHARING = Memo(partial(_sharing, False))
-"""The backend by array type, None for arrays that share no memory, as NumPy's scalars."""
+"""The backend by array type, or None for arrays that share no memory, such as NumPy scalars."""
 SPLIT = Memo(partial(_sharing, True))
-"""The same for results that are parts of each element: NumPy's scalars count as arrays."""
+"""The same for results that are parts of each element: NumPy scalars count as arrays."""
 
 
 def with_values(data: Any, raw: Any) -> Any:
-    """Return ``data`` with ``raw`` as its raw array and with its levels and nodes."""
+    """Return ``data`` with another plain array, and with its levels and nodes."""
     return wrap(with_values(data.data, raw), data.level, data.node) if isinstance(data, Tensor) else raw
 
 
 def copied(value: Any) -> Any:
-    """Return a row-major copy of a raw array, or itself if none shares memory."""
+    """Return a row-major copy of a plain array, or itself if no array shares memory."""
     backend = SHARING[type(value)]
     if backend is None:
         return value
@@ -48,11 +48,11 @@ def copied(value: Any) -> Any:
 
 
 def copy_if_aliased(values: Iterable[Any], others: Sequence[Any] = (), *, row_major: bool = False) -> list[Any]:
-    """Return the values, with a copy for each that does not own its memory.
+    """Return the values, with a copy of each value that does not own its memory.
 
-    A value owns its memory if it can be written to, repeats no element, and shares no memory with a value before it nor
-    with one of ``others``. row_major: it must lie in row-major order too. Raw arrays are copied, and Tensors around
-    them outside of all transforms. All other values, and those of libraries without views, are returned as they are.
+    A value owns its memory if it is writable, repeats no element, and shares no memory with an earlier value or with
+    ``others``. With ``row_major``, it must be in row-major order too. Plain arrays are copied, and outside of
+    transforms also their Tensors. All other values are returned unchanged.
     """
     values = list(values)
     if values and not others and not row_major:  # gradients of leaves, most of them new arrays
@@ -82,9 +82,9 @@ def copy_if_aliased(values: Iterable[Any], others: Sequence[Any] = (), *, row_ma
 
 
 def lies_in_a_row(vector: Tensor) -> bool:
-    """Return True if the elements of a 1-dimensional Tensor are contiguous in memory.
+    """Return True if the elements of a 1-D Tensor are contiguous in memory.
 
-    A trace that asks is marked as dependent on layouts, whatever the answer.
+    The present trace then depends on layouts.
     """
     raw = vector.raw
     backend = backend_of(raw)
@@ -104,24 +104,23 @@ def _unit(backend: Any, dtype: Any) -> int:
 
 
 def apart_by_rows(raw: Any, others: Sequence[Any] = ()) -> Any:
-    """Return a row-major array apart from others; see ``copy_if_aliased``."""
+    """Return a row-major array that shares no memory with others."""
     (found,) = copy_if_aliased([raw], others, row_major=True)
     return found
 
 
 def shares_any(raw: Any, others: Iterable[Any]) -> bool:
-    """Return True if a raw array, whose library shares memory, shares that of others."""
+    """Return True if an array of a library with views shares memory with others."""
     shares = backend_of(raw).shares_memory
     assert shares is not None
     return any(raw is other or (type(other) is type(raw) and shares(raw, other)) for other in others)
 
 
 def copy_if_interleaved(mapped: Any, *, packed: bool = False) -> Any:
-    """Return members, along the first axis of an array or Tensor, apart in memory.
+    """Return batch elements, along the first axis, that are separate in memory.
 
-    Results have the layout of operands: if the mapped axis lies among a member's own in memory, a reshape of a member
-    might be a copy although it is a view for a member alone. Members that do not lie apart are copied; see
-    ``copy_with_strides``.
+    If the batch axis is between other axes in memory, a reshape of a batch element might be a copy although it is a
+    view outside of ``vmap``. Such elements are copied (``copy_with_strides``).
     """
     raw = mapped.raw if isinstance(mapped, Tensor) else mapped
     backend = backend_of(raw)
@@ -135,11 +134,11 @@ def copy_if_interleaved(mapped: Any, *, packed: bool = False) -> Any:
 
 
 def copy_with_strides(raw: Any, steps: Sequence[int], *, packed: bool = False) -> Any:
-    """Return a copy of members, each laid out like an array with given strides.
+    """Return a copy of batch elements, each with the layout of given strides.
 
-    raw: the members along the first axes. steps: the strides of such an array. packed: the order of the axes is that
-    of the strides, and nothing lies between the elements. Otherwise a reshape of a member is a view if one of such an
-    array is.
+    ``raw`` contains the batch elements along the first axes. ``steps`` are the strides. With ``packed``, the axes are
+    in the order of the strides, without gaps between elements. Otherwise, a reshape of a batch element is a view if a
+    reshape of an array with these strides is one.
     """
     backend, lead = backend_of(raw), raw.ndim - len(steps)
     shape = tuple(raw.shape[lead:])

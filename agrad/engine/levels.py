@@ -1,9 +1,9 @@
 """Levels: the ways of recording an operation.
 
-The newest level among the arguments of a call processes it.
-A level evaluates the operation on the data of its Tensors (which calls the next older level, and in the end computes on
-raw arrays) and records it in its own way. Levels are numbered in the order of creation. There is no stack of levels:
-nothing remains on one when user code raises, and nested transforms cannot mix up each other's derivatives.
+The newest level among the arguments of a call processes it. The level evaluates the operation on the data of its
+Tensors, which calls the next older level, and finally computes on plain arrays. Then it records the operation. Levels
+are numbered in the order of creation. There is no stack of levels, so nothing remains on it if user code raises an
+error, and nested transforms cannot confuse their derivatives.
 """
 
 import functools
@@ -30,11 +30,11 @@ Settings = dict[str, Any]
 Positions = tuple[int, ...]
 
 CAPTURED: list[Any] = []
-"""Traces that read again, at each call, the arrays used besides the arguments."""
+"""Traces that read captured arrays again at each call."""
 
 
 def captured(value: Any) -> Any:
-    """Return the present trace's tracer for a captured value, else the value itself."""
+    """Return the tracer of a captured value in the present trace, or the value itself."""
     trace = mode().trace
     return value if trace is None else trace.captured(value)
 
@@ -42,8 +42,8 @@ def captured(value: Any) -> Any:
 def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], inside: bool = False) -> Any:
     """Evaluate a primitive on any mixture of arguments by the slow path.
 
-    ``inside``: the result becomes the data of a newer level's Tensor. No user can write to it there, so it is not
-    linked as a view.
+    If ``inside`` is True, the result becomes the data of a Tensor of a newer level. It is not linked as a view, because
+    no user can write to it.
     """
     if CAPTURED:
         args = tuple(map(captured, args))
@@ -86,13 +86,13 @@ class Level:
     __slots__ = ("ended", "id")
 
     ended: int
-    """When its transform ended, in the order of the nodes; 0 while it is open."""
+    """The serial number at the end of its transform; 0 while it is open."""
 
     tape = False
     """True if Tensors of this level are recorded as nodes."""
 
     short = False
-    """True if the short call path may record them, as nodes and nothing else."""
+    """True if the short call path may record them, as nodes only."""
 
     derivative = True
     """True if it records derivatives, which ``no_grad`` turns off."""
@@ -101,13 +101,13 @@ class Level:
     """True if the records of its Tensors are tangents."""
 
     is_trace = False
-    """True if its Tensors stand for raw arrays. A rule with a kernel is one operation then: see ``rulecalls``."""
+    """True if its Tensors represent plain arrays. A rule with a kernel is then one operation (``rulecalls``)."""
 
     keeps_rules = False
-    """True if a call of a function with rules is one."""
+    """True if it records a call of a function with custom rules as one operation."""
 
     kind: type[Tensor] = RecordedTensor
-    """The class of its Tensors that the short call path does not take."""
+    """The class of its Tensors that the short call path does not process."""
 
     name = "level"
 
@@ -116,11 +116,11 @@ class Level:
         self.ended = 0
 
     def end(self) -> None:
-        """Note that the function returned: Tensors count as the values inside now."""
+        """Note that the function has returned: Tensors count as the values inside."""
         self.ended = next_id()
 
     def outlived(self, tensor: Tensor) -> Any:
-        """Return what a Tensor of this level, which has ended, counts as."""
+        """Return the value of a Tensor of this level after the level has ended."""
         return tensor.data
 
     def inside(self, value: Any) -> Any:
@@ -170,21 +170,21 @@ class Level:
     ) -> Any:
         """Return the result ``out``, recorded at this level.
 
-        ``inner``: the arguments without this level, of which those at ``traced`` are recorded. ``lifted``: true if
-        Tensors are among them.
+        ``inner`` are the arguments without this level, recorded at the positions ``traced``. ``lifted`` is True if
+        there are Tensors among them.
         """
         raise NotImplementedError
 
     def check_concrete(self, tensor: Tensor, what: str) -> None:
-        """Raise ``TracedValueError`` if a Tensor of this level has no value of its own."""
+        """Raise ``TracedValueError`` if a Tensor of this level has no concrete value."""
         if isinstance(tensor.data, Tensor):
             tensor.data._check_concrete(what)
 
 
 def _are_alike(values: Sequence[Any]) -> bool:
-    """Return True if all values have one shape and one dtype.
+    """Return True if all values have the same shape and dtype.
 
-    An elementwise result then has them too. Weak scalars and mapped axes do not count.
+    An elementwise result then has them too. Python numbers and batch axes are ignored.
     """
     shape = dtype = None
     for value in values:
@@ -255,13 +255,13 @@ class Forward(Level):
 
 
 GLOBAL_TAPE = Reverse(0)
-"""The level of Tensors that users make: always open, and older than every other."""
+"""The level of Tensors outside of transforms: always open, and older than all others."""
 
 
 def lift(value: Any) -> Any:
-    """Return a raw array as a constant Tensor, and any other value itself.
+    """Return a plain array as a constant Tensor, and any other value itself.
 
-    A rule with a Tensor argument gets no raw array: array-api-strict operators reject foreign array types.
+    A rule with a Tensor argument receives no plain arrays, because array-api-strict operators reject other types.
     """
     if isinstance(value, Tensor):
         return value
@@ -279,8 +279,8 @@ class OutputCotangents:
         self.by_output: dict[int, Any] = by_output
 
     def __add__(self, other: "OutputCotangents") -> "OutputCotangents":
-        """Add the other's cotangents in place: only the backward pass holds this object."""
-        mine = self.by_output  # changed in place, because many more may follow
+        """Add cotangents in place. Only the backward pass refers to this object."""
+        mine = self.by_output
         for i, g in other.by_output.items():
             mine[i] = mine[i] + g if i in mine else g
         return self
@@ -292,8 +292,8 @@ _node_of = attrgetter("node")
 def new_node(plan: Plan, values: tuple[Any, ...], links: Any) -> Node:
     """Return the node of a call.
 
-    ``values``: the arguments without the level, the outputs and the settings. ``links``: the node of the one argument
-    on the tape, or the arguments, of which the plan picks those on the tape.
+    ``values`` are the arguments without the level, the outputs and the options. ``links`` is the node of the only
+    argument on the tape, or the arguments, from which the plan selects the arguments on the tape.
     """
     node = Node()
     node.id = next_id()
@@ -317,7 +317,7 @@ def select(node: Node, output: int) -> Node:
 
 
 class GetOutput(Operation):
-    """The operation of the nodes that pick one output."""
+    """The operation of the nodes that select one output."""
 
     arrays: tuple[str, ...] = ("x",)
 
@@ -328,12 +328,12 @@ class GetOutput(Operation):
 
 @functools.cache
 def get_output_plan(output: int) -> Plan:
-    """Return the plan of the nodes that pick one output."""
+    """Return the plan of the nodes that select one output."""
     return Plan.bare(GetOutput(output), lambda node, g: (OutputCotangents({output: g}),), ("x",))
 
 
 def meta(value: Any) -> Meta:
-    """Return the shape and dtype of a raw array or a Tensor."""
+    """Return the shape and dtype of a plain array or a Tensor."""
     return Meta(tuple(value.shape), value.dtype)
 
 
@@ -353,7 +353,7 @@ def record_slow(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any],
 
 
 def observed(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """Call a primitive as usual, but show evaluations on raw arrays to observers."""
+    """Call a primitive, and show evaluations on plain arrays to observers."""
     now = mode()
     for arg in args:
         if isinstance(arg, Tensor):
@@ -382,8 +382,8 @@ def pushed(
 ) -> tuple[Any, ...] | None:
     """Return the tangents of an operation's outputs, or None if all are zero.
 
-    ``tangents``: those of the arguments at ``traced``. ``inner``: the arguments without the level. ``lifted``: true if
-    there are Tensors among these, None if not known.
+    ``tangents`` belong to the arguments at ``traced``. ``inner`` are the arguments without the level. ``lifted`` is
+    True if there are Tensors among these, None if unknown.
     """
     if not lifted:
         for value in tangents if lifted is False else (*tangents, *inner):

@@ -1,9 +1,9 @@
-"""The used elements of cotangents, behind an operation that masks.
+"""The used elements of cotangents, before an operation that masks.
 
-Behind ``where`` and a write the cotangent of elements that are not chosen is 0, and an infinite derivative before it
-must not turn that into NaN. A chosen element may have the cotangent 0 too, and there 0 times infinity is NaN. So what
-is chosen goes with the cotangent, through operations that are elementwise or move elements. Behind all others, which
-mix elements, those count as used whose cotangent is not 0.
+``where`` and writes return the cotangent 0 for elements that they do not select. The product with an infinite
+derivative must be 0 for these elements, and NaN for selected elements with the cotangent 0. The selection therefore
+accompanies the cotangent, through operations that are elementwise or move elements. For all other operations, elements
+count as used if their cotangent is not 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,13 +19,13 @@ from agrad.registry import CALLS
 from agrad.shapes import broadcast_axes
 
 Apply = Callable[[Node, Any, Any], tuple[Any, ...]]
-"""Takes a node, its cotangent, and the same as a ``Masked`` or None, to the cotangents of the parents."""
+"""Function of a node, its cotangent, and the same as a ``Masked`` or None. It returns the cotangents of the parents."""
 
 
 class Used:
-    """The used elements of a cotangent: booleans that are computed on demand.
+    """The used elements of a cotangent: Booleans that are computed on demand.
 
-    exact: False if elements whose cotangent is 0 are among the unused ones.
+    ``exact`` is False if elements with the cotangent 0 are among the unused elements.
     """
 
     __slots__ = ("array", "exact", "sources", "step")
@@ -39,7 +39,7 @@ class Used:
             self.exact = self.exact and source.exact
 
     def value(self) -> Any:
-        """Return the booleans. There is no recursion, as chains may be as long as a tape."""
+        """Return the Booleans, without recursion, because chains may be long."""
         waiting = [self]
         while waiting:
             top = waiting[-1]
@@ -67,16 +67,16 @@ def _together(a: Used, b: Used) -> Used:
 
 
 class Masked(NamedTuple):
-    """A cotangent with its used elements, as guarded pullbacks take it."""
+    """A cotangent with its used elements, the argument of guarded pullbacks."""
 
     g: Any
     used: Used
 
 
 def zero_masked(used: Used, part: Any) -> Any:
-    """Return the result of a rule, 0 where an element is not used.
+    """Return the result of a rule with 0 for unused elements.
 
-    A cotangent of 0 times a finite derivative is 0 already: NumPy arrays that are finite are returned as they are.
+    Finite NumPy arrays are returned unchanged, because a cotangent of 0 times a finite derivative is 0.
     """
     if type(part) in NUMPYS and np.isfinite(part).all():
         return part
@@ -91,14 +91,14 @@ class Masks:
     def __init__(self, cotangents: dict[Node, Any]) -> None:
         self.cotangents: dict[Node, Any] = cotangents
         self.used: dict[Node, Used] = {}
-        """Of each node that has got a cotangent since the first mask."""
+        """The used elements of each node that received a cotangent after the first mask."""
 
     def guarded(self, apply: Apply) -> Callable[[Node, Any], tuple[Any, ...]]:
-        """Return the function that runs pullbacks, guarded where elements are not used."""
+        """Return the function that runs pullbacks, guarded if there are unused elements."""
         return lambda node, g: self._pull(node, g, apply)
 
     def _pull(self, node: Node, g: Any, apply: Apply) -> tuple[Any, ...]:
-        """Return the cotangents of the parents, and keep which of their elements are used."""
+        """Return the cotangents of the parents, and store their used elements."""
         primitive, mine = node.plan.primitive, self.used.pop(node, ALL)
         if mine is not ALL and primitive.elementwise and not primitive.finite_slopes and node.plan.names:
             used = Used(lambda: g != 0, exact=False) if mine is BY_VALUE else mine
@@ -116,7 +116,7 @@ class Masks:
         return parts
 
     def add(self, parent: Node, used: Used) -> None:
-        """Take up which elements a cotangent uses."""
+        """Add the used elements of a cotangent."""
         if parent in self.used:
             used = _together(self.used[parent], used)
         elif parent in self.cotangents and used is not ALL:
@@ -128,7 +128,7 @@ def _of_parent(primitive: Any, mine: Used, pulled: Used | None, k: int, g: Any, 
     if pulled is not None:
         return Used(lambda parts: parts[k], (pulled,))
     if primitive.masks or "indices" in primitive.constant or isinstance(primitive, GetOutput):
-        return BY_VALUE  # of a part of an array: others may use the rest
+        return BY_VALUE  # of a part of an array, whose other parts may be used
     if mine is ALL or mine is BY_VALUE:
         return mine
     if not primitive.elementwise:
@@ -140,9 +140,9 @@ def _of_parent(primitive: Any, mine: Used, pulled: Used | None, k: int, g: Any, 
 
 
 def _pulled(node: Node, g: Any, mine: Used, apply: Apply) -> Used:
-    """Return which elements of the parents are used, by the rules of an operation that moves elements.
+    """Return the used elements of the parents of an operation that moves elements.
 
-    The rules are handed ones for used elements, zeros for others, and add them up.
+    The rules receive ones for used elements and zeros for others.
     """
     again = Node()
     again.plan, again.saved, again.links = node.plan, node.saved, node.links
@@ -156,6 +156,6 @@ def _pulled(node: Node, g: Any, mine: Used, apply: Apply) -> Used:
 
 
 def _any_to(used: Any, shape: tuple[int, ...]) -> Any:
-    """Return which elements of an array are used that was broadcast."""
+    """Return the used elements of an array that was broadcast."""
     xp = NAMESPACES[type(used)]
     return xp.reshape(xp.any(used, axis=broadcast_axes(shape, tuple(used.shape))), shape)

@@ -1,4 +1,4 @@
-"""Namespaces by the type of an array; a dictionary that makes its entries."""
+"""Namespaces by the type of an array, and dictionaries that compute their entries."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,11 +8,11 @@ from agrad.engine.tensor import Tensor
 from agrad.registry import namespace
 
 NUMBERS = frozenset({bool, int, float})
-"""Python's weak scalars, without complex: one may turn a real array complex."""
+"""The types of Python numbers that keep the dtype of an array, without complex."""
 
 
 class Memo(dict[Any, Any]):
-    """A dictionary that makes an entry from its key when it is first asked for."""
+    """A dictionary that computes an entry from its key at the first lookup."""
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -32,11 +32,11 @@ def _namespace(kind: type) -> Any:
 
 
 NAMESPACES = Memo(_namespace)
-"""The namespaces for rules, by argument type: a backend's, or agrad's for Tensors."""
+"""The namespaces for rules by array type: of a backend, or the agrad namespace for Tensors."""
 
 
 def namespace_of(values: Sequence[Any]) -> Any:
-    """Return agrad's namespace if any value is a Tensor, else that of their backend."""
+    """Return the agrad namespace if any value is a Tensor, otherwise of the backend."""
     space = None
     for value in values:
         if isinstance(value, Tensor):

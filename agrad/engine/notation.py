@@ -1,7 +1,7 @@
 """The notation of operations: ``@primitive``, ``elementwise`` and their rules.
 
-A primitive is a function of an array namespace, of arrays and of settings. Where callers may write arguments in several
-forms, the public function stands beside it and brings them to the one form that the primitive knows::
+A primitive is a function of an array namespace, arrays and options. If callers may write arguments in several forms, a
+public function normalizes them::
 
     @primitive(name="sum", linear="x", batch="axis")
     def sum_p(xp, x, /, *, axis, keepdims):
@@ -14,11 +14,11 @@ forms, the public function stands beside it and brings them to the one form that
     def sum(x, /, *, axis=None, keepdims=False):
         return sum_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
-Before the slash stand arrays, which may be differentiated, after it settings; a ``*arrays`` after the slash takes any
-number of arrays. A rule may name ``xp``, the cotangent ``g`` (or the tangent ``t``), the output ``y`` (or the outputs'
-own names), the arguments, ``<argument>_meta`` for an argument's shape and dtype only, and after a ``*`` the settings.
-``vmap`` calls the primitive by a word, ``batch="axis"``, or by a rule of names (see ``batching``). A call with all
-settings, in the order of the definition, is the fastest.
+The parameters before the slash are arrays, which may be differentiated. The parameters after it are options. A
+``*arrays`` after the slash accepts any number of arrays. The parameters of a rule may be ``xp``, the cotangent ``g``
+(or the tangent ``t``), the output ``y`` (or the names of the outputs), the arguments, ``<argument>_meta`` for only the
+shape and dtype of an argument, and after a ``*`` the options. ``batching`` describes the rules for ``vmap``. A call
+with all options, in the order of the definition, is the fastest.
 """
 
 import inspect
@@ -37,7 +37,7 @@ Names = str | Sequence[str]
 
 
 class PrimitiveFunction(Protocol):
-    """A function that calls a primitive and files its rules."""
+    """A function that calls a primitive, with decorators for its rules."""
 
     primitive: Primitive
     bind: Callable[..., Any]
@@ -45,19 +45,18 @@ class PrimitiveFunction(Protocol):
 
     def __call__(self, *args: Any, **settings: Any) -> Any: ...
     def vjp(self, *targets: Any) -> Any:
-        """File the vjp rule of the arguments ``targets`` (by default the first)."""
+        """Register the vjp rule of the arguments ``targets`` (by default the first)."""
 
     def jvp(self, *targets: Any) -> Any:
-        """File the rule that takes the tangent of the argument ``targets`` forward."""
+        """Register the jvp rule of the argument ``targets`` (by default the first)."""
 
     def batch(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """File the batching rule; see ``agrad.engine.batching``."""
+        """Register the batching rule (``agrad.engine.batching``)."""
 
     def write_back(self, function: Any) -> Any:
-        """File the write_back rule: the argument after ``value`` is written to the result.
+        """Register the write-back rule: the argument after a write to the result.
 
-        For a result that may be a view. Without this rule, changes of the result in place are not seen in the argument,
-        whatever memory they share.
+        Use it for a result that may be a view. Without this rule, a write to the result does not change the argument.
         """
 
 
@@ -90,57 +89,56 @@ def primitive(
     batch: str | None = None,
     **traits: Any,
 ) -> Any:
-    """Make a function of ``(xp, arrays, /, *, settings)`` a differentiable operation.
+    """Define a differentiable operation by a function ``(xp, arrays, /, *, options)``.
 
     Parameters
     ----------
     forward : callable, optional
-        The function, where the decorator is used without settings.
+        Function, for the decorator without options.
     name : str, optional
-        The name of the operation, by default the function's.
+        Name of the operation. By default, the name of the function.
     linear : str or sequence of str
-        The arguments in which the operation is linear: there it is its own forward rule.
+        Arguments in which the operation is linear, so that it is its own forward rule.
     constant : str or sequence of str
-        The arguments that have no derivative, such as labels or an index.
+        Arguments without a derivative, such as labels or an index.
     broadcasts : bool
-        Arguments broadcast against each other: cotangents may have axes to sum.
+        True if the arguments broadcast, so that cotangents are summed along axes.
     out : str or sequence of str, optional
-        The names of several outputs, which rules then name in place of ``y``, with cotangents ``g_<name>`` (None where
-        unused). One name behind a star, ``out="*parts"``: as many outputs as the function gives. Rules name none of
-        them, and are handed ``g_parts``, the cotangents by the outputs' numbers.
+        Names of several outputs. Rules use them instead of ``y``, with cotangents ``g_<name>`` (None if unused). A
+        single name with a star, ``out="*parts"``, means a variable number of outputs. Rules then receive only
+        ``g_parts``, the cotangents by the index of the output.
     masks : bool
-        Elements of an argument may go unused: whatever they are, they get the cotangent zero.
+        True if elements of an argument may be unused, so that their cotangent is 0 for any value.
     jointly : bool
-        The operation is linear in all arguments with a derivative at once, as a sum is and a product is not: the
-        tangents of all make one call.
+        True if the operation is jointly linear in all arguments with a derivative, as a sum. One call then computes the
+        tangent.
     overwrites : str or sequence of str
-        The arguments that a kernel may write its results into where the setting ``donate`` is true.
+        Arguments that a kernel may overwrite with its results if the option ``donate`` is true.
     batch : str, optional
-        How ``vmap`` calls the operation for all members at once: ``"leading"`` (any leading axes are a batch already,
-        and broadcast), ``"axis"`` (every array gets an axis in front, and settings that name axes count one more from
-        the front), ``"loop"`` (one call a member), ``"values decide"`` (not at all); any other way is a rule filed with
-        ``.batch``. An operation on vectors or matrices also declares ``core_axes``, so that ``vmap`` never takes the
-        batch for one of their axes.
+        Batching rule for ``vmap``: ``"leading"`` (the operation treats leading axes as a batch, and broadcasts them),
+        ``"axis"`` (every array gets a leading axis, and options that name axes are shifted by one), ``"loop"`` (one
+        call for each batch element) or ``"values decide"`` (not supported). Define any other rule with ``.batch``. An
+        operation on vectors or matrices also requires ``core_axes``.
     **traits : object
-        Those of ``agrad.engine.operation``, by name: ``core_axes=2`` for an operation on the last two axes of each
-        array, ``core_axes=(2, 1)`` for one on matrices and vectors, or ``kind="reduction"``, with ``combine=agrad.add``
-        if the results for two parts are added.
+        Traits of ``agrad.engine.operation``: ``core_axes=2`` for an operation on the last two axes of each array,
+        ``core_axes=(2, 1)`` for a matrix and a vector, or ``kind="reduction"``, with ``combine=agrad.add`` if the
+        results for two parts are added.
 
     Returns
     -------
     PrimitiveFunction
-        The function that calls the operation; it files rules by ``.vjp`` and ``.jvp``.
+        Function that calls the operation. ``.vjp`` and ``.jvp`` register rules.
 
     Raises
     ------
     PrimitiveDefinitionError
-        At the definition, for a signature or a rule that breaks the notation.
+        If the signature or a rule is invalid.
 
     See Also
     --------
-    agrad.elementwise : For operations on each element.
-    agrad.custom_vjp : For functions of containers.
-    agrad.testing.PrimitiveTest : All tests of a primitive.
+    agrad.elementwise : Define an elementwise operation.
+    agrad.custom_vjp : Define the derivative of a function of pytrees.
+    agrad.testing.PrimitiveTest : Test a primitive.
 
     Examples
     --------
@@ -174,7 +172,7 @@ def primitive(
 
 
 def _define(function: Callable[..., Any], name: str, traits: dict[str, Any], **how: Any) -> PrimitiveFunction:
-    """Make the primitive of a function, whose signature says the arguments."""
+    """Define the primitive of a function by its signature."""
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].name != "xp" or parameters[0].kind is not inspect.Parameter.POSITIONAL_ONLY:
         raise PrimitiveDefinitionError(
@@ -206,7 +204,7 @@ def _define(function: Callable[..., Any], name: str, traits: dict[str, Any], **h
 
 
 def _dress(made: Primitive, doc: str | None, module: str) -> PrimitiveFunction:
-    """Return the function that calls a primitive and files its rules."""
+    """Return the function that calls a primitive, with decorators for its rules."""
     call: Any = made.bind
     if doc is not None:
         call.__doc__ = doc
@@ -236,41 +234,36 @@ def elementwise(
     doc: str | None = None,
     **traits: Any,
 ) -> PrimitiveFunction:
-    """Make an operation on each element, with one rule for each argument.
+    """Define an elementwise operation, with one rule for each argument.
 
     Parameters
     ----------
     name : str
-        The name of the operation.
+        Name of the operation.
     *rules : callable or None
-        One for each argument (named ``x``, or ``x1`` and ``x2``, or as ``forward`` names them): ``g`` times the partial
-        derivative. The Jacobian is diagonal: the same rule takes a cotangent back and a tangent forward. None stands
-        for an argument without a derivative.
+        Rule for each argument (``x``, or ``x1`` and ``x2``, or the parameters of ``forward``): ``g`` times the partial
+        derivative, or None for an argument without a derivative. The Jacobian is diagonal, so the rule serves both
+        reverse and forward mode.
     forward : callable, optional
-        The body, by default the function of that name of the namespace.
+        Function that computes the operation. By default, the function ``name`` of the namespace.
     keeps_type : bool
-        The result has the arguments' dtype.
+        True if the result has the dtype of the arguments.
     jointly : bool
-        As of ``primitive``.
+        As for ``primitive``.
     doc : str, optional
-        The docstring's text before its sections, with the section Examples if there is one.
+        Beginning of the docstring, and its section Examples.
     **traits : object
-        As of ``primitive``.
+        As for ``primitive``.
 
     Returns
     -------
     PrimitiveFunction
-        The function that calls the operation.
-
-    Raises
-    ------
-    PrimitiveDefinitionError
-        For a rule that breaks the notation.
+        Function that calls the operation.
 
     See Also
     --------
-    agrad.primitive : For any operation.
-    agrad.testing.PrimitiveTest : All tests of a primitive.
+    agrad.primitive : Define any operation.
+    agrad.testing.PrimitiveTest : Test a primitive.
 
     Examples
     --------
@@ -308,7 +301,7 @@ def elementwise(
 
 
 def _elementwise_doc(text: str, names: tuple[str, ...]) -> str:
-    """Return the docstring of an elementwise function: ``text`` and its sections, with the examples last."""
+    """Return the docstring of an elementwise function, with the examples last."""
     text, title, examples = text.partition("\n\nExamples\n")
     if len(names) == 1:
         taken, shape, errors = "A Tensor or an array of any supported library.", "same", ""

@@ -1,8 +1,7 @@
 """Observers of running operations, such as ``profile`` and ``compare_backends``.
 
-While one or ``detect_anomaly`` is active in any thread, every call goes through ``levels.observed``, which shows each
-evaluation on raw arrays to the observers of its own context: constants, mapped members and primals as well as recorded
-operations.
+While an observer or ``detect_anomaly`` is active in any thread, ``levels.observed`` processes every call. It shows each
+evaluation on plain arrays to the observers of its context, including constants, batches and primals.
 """
 
 from collections.abc import Callable
@@ -21,21 +20,15 @@ class Observer:
     """True if nodes must store the line of the user's code that recorded them."""
 
     def call(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], proceed: Proceed) -> Any:
-        """Wrap an evaluation of a primitive on raw arrays and numbers."""
+        """Wrap an evaluation of a primitive on plain arrays and numbers."""
         return proceed()
 
     def pushforward(self, primitive: Any, proceed: Proceed) -> Any:
-        """Wrap the forward rules of a primitive.
-
-        The result is the outputs' tangents, None for zero.
-        """
+        """Wrap the forward rules of a primitive, which return the tangents of the outputs."""
         return proceed()
 
     def pullback(self, node: Any, g: Any, proceed: Proceed) -> Any:
-        """Wrap the backward rule of a node whose result has the cotangent ``g``.
-
-        The result is the operands' cotangents.
-        """
+        """Wrap the pullback of a node with the cotangent ``g``."""
         return proceed()
 
 

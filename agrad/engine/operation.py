@@ -1,4 +1,4 @@
-"""Operation: the base class of the operations of nodes and instructions; traits."""
+"""Operation, the base class of the operations of nodes and instructions."""
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -43,61 +43,57 @@ def check_among(
 
 
 class Operation:
-    """Base class of the operations of nodes and instructions.
-
-    Its attributes are the defaults of the traits. A subclass overrides those that differ.
-    """
+    """Base class of the operations of nodes and instructions, with default traits."""
 
     name: str
     raw: Mapping[type, Function] | None = None
     """The functions on arrays, by type; None: ``bind`` for all types."""
     arrays: tuple[str, ...] = ()
-    """The names of the array arguments, without the variadic one."""
+    """The names of the array arguments, without the variadic argument."""
     variadic: str | None = None
     settings: tuple[str, ...] = ()
     linear: Any = ()
-    """The arguments in which the operation is linear; of a whole function, true if it is."""
+    """The arguments in which the operation is linear; True for a linear function."""
     constant: tuple[str, ...] = ()
     """The arguments without a derivative."""
     outputs: tuple[str, ...] | None = None
-    """The names of several outputs; None: one output, not in a tuple."""
+    """The names of several outputs; None for a single output that is not in a tuple."""
     spreads = False
     """True if the number of outputs varies from call to call."""
     elementwise = False
     """True if the Jacobian is diagonal: one rule then serves both modes."""
     broadcasts = False
     core_axes: int | tuple[int, ...] = 0
-    """How many last axes of each array argument are the operation's own; axes before them are a batch.
+    """The number of last axes of each array argument that are not a batch.
 
-    One number for all arguments, or one for each. An array of fewer axes is refused, and so is a member under ``vmap``.
+    One number for all arguments, or one for each. An array with fewer axes raises an error, also under ``vmap``.
     """
     masks = False
     """True if elements of an argument may be unused."""
     moves: bool = False
-    """True if its rules move cotangents and add them up, and multiply them by no value."""
+    """True if its rules only move and add cotangents."""
     overwrites: tuple[int, ...] = ()
     """The positions of operands that may be overwritten if ``donate`` is true."""
     flags: dict[str, tuple[int, ...]] | None = None
-    """Settings of operations with several parts in the place of ``donate``, each with the positions it allows."""
+    """Options of operations with several parts that replace ``donate``, each with the positions that it allows."""
     sketches: bool = False
     """True if ``sketch`` returns other values than ``evaluate``."""
     joins = False
     """True if all arrays must be on one backend. False for loops, for example."""
     is_update = False
-    """True if the results are new values for the operands at ``overwrites``, in this order: the same shapes and dtypes.
-
-    A trace does not compute them.
-    """
+    """True if the results are new values of the operands at ``overwrites``, which a trace does not compute."""
     write_back: Function | None = None
-    """The write-back rule: it gives the first argument after a write to the result."""
+    """The write-back rule, which returns the first argument after a write to the result."""
 
     kind = "other"
     """One of ``KINDS``.
 
-    elementwise: each element of the result depends on the operands' elements at its place. reduction: over the axes
-    ``axis``, and may also combine the results for parts of them. row_sum: the sum over all axes of the first operand
-    but the last. broadcast, reshape, transpose: the elements of the operand, in another shape or order. indexing:
-    elements at positions. product: of matrices. A reduction without ``combine`` is not computed in parts.
+    - elementwise: each element of the result depends on the elements of the operands at the same index;
+    - reduction: over the axes ``axis``, in parts if there is ``combine``;
+    - row_sum: the sum of the first operand over all axes except the last;
+    - broadcast, reshape, transpose: the elements of the operand, in another shape or order;
+    - indexing: elements at indices;
+    - product: a product of matrices.
     """
     combine: Any = None
     """For a reduction, the elementwise operation of two arguments that combines the results for two parts."""
@@ -108,53 +104,48 @@ class Operation:
     capturable: bool = True
     """False if a CUDA graph cannot hold the work: it uses memory or a stream that the graph does not know."""
     sparsity: str = ""
-    """How elements of results depend on elements of operands, if neither ``kind`` nor the settings say it.
+    """How elements of results depend on elements of operands, if ``kind`` and the options do not define it.
 
-    picks: each is an element of an operand, or 0. adds: elements of the operands are added up at positions of the
-    result, and the reverse rule picks them. same: on the elements at the same position. before: along ``axis``, on
-    those up to the same position.
+    - picks: each is an element of an operand, or 0;
+    - adds: elements of the operands are added at indices of the result, and the reverse rule picks them;
+    - same: on the elements at the same index;
+    - before: along ``axis``, on the elements up to the same index.
     """
     is_view = False
     """True if the one result has elements of the first operand, perhaps in its memory."""
     is_own = True
-    """True if it is agrad's own; nothing is known of an operation that a user defines."""
+    """True if it is defined in agrad. Nothing is known about an operation that a user defines."""
     may_alias: bool = False
     """True if a result may share an operand's memory."""
     no_alias = False
-    """True if results are always new arrays, or those given to be overwritten."""
+    """True if results are always new arrays, or overwritten operands."""
     commutative = False
-    """True if real operands give the same bits in either order."""
+    """True if the result for real operands has the same bits in either order."""
     data_dependent_shape = False
     """True if the shape of a result depends on values."""
     takes_traced_numbers = False
-    """True if no rule reads the value of a number among the operands.
-
-    The number may then change after a trace.
-    """
+    """True if no rule reads the value of a number among the operands, so that it may change after a trace."""
     product_rules = False
-    """True if each rule is the product of the cotangent and the one other value that it names."""
+    """True if each rule is the product of the cotangent and its other parameter."""
     finite_slopes = False
-    """True if the derivative is finite at every argument, NaN and infinities too: 0 times it is 0."""
+    """True if the derivative is finite for all arguments, including NaN and infinities."""
     raises = False
     """True if some array library raises an error for some values of the operands."""
     has_effect = False
-    """True if a call does more than return its result: other processes wait for it, for example.
+    """True if a call has an effect besides its result, for example on other processes.
 
-    Programs neither drop, merge, fold nor reorder such calls, and a trace does not make them.
+    Programs do not drop, merge, fold or reorder such calls, and a trace does not make them.
     """
     by_layout = False
-    """True if the argument's layout decides if the result is a view or a copy."""
+    """True if the layout of the argument determines if the result is a view."""
     sum_slices: Function | None = None
-    """The function that sums many cotangents of parts of one array.
-
-    For an operation that returns the part of its array at its ``index``.
-    """
+    """The function that adds the cotangents of parts of one array, if the operation returns the part at ``index``."""
     length: int | None = None
     """The number of steps of a loop, if it is known before the loop runs."""
     programs: Sequence[Any] = ()
-    """The sub-programs, of a step say."""
+    """The sub-programs, for example of a loop step."""
     decompose = False
-    """True if it runs faster as the operations that it is made of, if these are fused."""
+    """True if it runs faster as its separate operations, if these are fused."""
 
     def declare(self, traits: Mapping[str, Any]) -> None:
         """Set traits. Raise ``PrimitiveDefinitionError`` for unknown names and kinds."""
@@ -190,17 +181,14 @@ class Operation:
         raise NotImplementedError(f"{self.name} cannot be called")
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Compute the operation on raw arrays and numbers, all of one backend."""
+        """Compute the operation on plain arrays and numbers of one backend."""
         return self.bind(*args, **settings)
 
     def sketch(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Return arrays like the results, for a trace.
-
-        Loops and updates need not be computed for that.
-        """
+        """Return arrays like the results for a trace, without computing loops and updates."""
         if self.is_update and not [x for x in settings.values() if hasattr(x, "shape")]:
             given = tuple([args[i] for i in self.overwrites])
-            if all(x.shape for x in given):  # NumPy returns scalars for arrays without axes
+            if all(x.shape for x in given):  # NumPy returns scalars for arrays of shape ()
                 return given
         return self.evaluate(args, settings)
 
@@ -214,17 +202,14 @@ class Operation:
         return self.raw[backend.array_types[0]]
 
     def function_in_graph(self, kind: type) -> Function:
-        """Return the function whose work a CUDA graph may hold.
+        """Return the function of an operation with a ``length`` for CUDA graphs.
 
-        Its results share no memory with operands. It is asked of operations with a ``length``.
+        Its results share no memory with operands.
         """
         return self.function_of(kind)
 
     def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Compute the operation by others, in a namespace.
-
-        Return None if it is not made of others.
-        """
+        """Compute the operation by other operations, or return None if there are none."""
         return None
 
     def argument_names(self, count: int) -> tuple[str, ...]:
@@ -240,27 +225,20 @@ class Operation:
         return None
 
     def own_axes(self, position: int) -> int:
-        """Return how many last axes of the argument at a position are the operation's own."""
+        """Return the number of core axes of the argument at a position."""
         return self.core_axes if isinstance(self.core_axes, int) else self.core_axes[position]
 
     def argument_of(self, position: int) -> str:
-        """Return the declared argument that stands at a position."""
+        """Return the declared argument at a position."""
         return self.arrays[position] if position < len(self.arrays) else str(self.variadic)
 
     def output_name(self, output: int) -> str:
-        """Return the name of one of several outputs.
-
-        If their number varies, it is the name of all with the output's number.
-        """
+        """Return the name of one of several outputs, with an index if their number varies."""
         names = self.outputs or ("y",)
         return f"{names[0]}[{output}]" if self.spreads else names[output]
 
     def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
-        """Return the plan for other values or another pass.
-
-        lifted: Tensors are among the values. guarded: the pullback is given a ``Masked`` cotangent. retains: the pass
-        keeps the cotangent.
-        """
+        """Return the plan with other flags (``PlanKey``)."""
         twin = copy.copy(plan)
         twin.lifted = lifted or plan.lifted
         twin.retains = retains or plan.retains

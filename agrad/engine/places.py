@@ -1,4 +1,4 @@
-"""Places: pick the arguments of a rule from the values that there are."""
+"""Selection of the arguments of a rule from the available values."""
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -8,9 +8,9 @@ Values = tuple[Any, ...]
 
 
 def picker(places: Sequence[int | Sequence[int]]) -> Callable[[Values], Values]:
-    """Return the function from a tuple to the tuple of its entries at ``places``.
+    """Return the function that selects the entries of a tuple at ``places``.
 
-    For a sequence of places, the entry is itself a tuple: ``picker([0, [1, 2]])((5, 6, 7))`` is ``(5, (6, 7))``.
+    A sequence of indices selects a tuple: ``picker([0, [1, 2]])((5, 6, 7))`` is ``(5, (6, 7))``.
     """
     if any(not isinstance(place, int) for place in places):
         pickers = [place if isinstance(place, int) else picker(place) for place in places]
@@ -24,7 +24,7 @@ def picker(places: Sequence[int | Sequence[int]]) -> Callable[[Values], Values]:
 
 
 def settings_picker(names: Sequence[str], known: Sequence[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return the function that picks the settings of the given names."""
+    """Return the function that selects options by name."""
     if len(names) == len(known):
         return lambda settings: settings
     if len(names) == 1:
@@ -34,7 +34,7 @@ def settings_picker(names: Sequence[str], known: Sequence[str]) -> Callable[[dic
 
 
 def first_places(entries: Sequence[str]) -> dict[str, int]:
-    """Return the first place of each entry."""
+    """Return the first index of each entry."""
     places: dict[str, int] = {}
     for i, entry in enumerate(entries):
         places.setdefault(entry, i)
@@ -42,9 +42,9 @@ def first_places(entries: Sequence[str]) -> dict[str, int]:
 
 
 def places_of(names: Sequence[str], entries: Sequence[str], primitive: Any, count: int) -> list[Any]:
-    """Return where among ``entries`` the values of a rule's parameters stand.
+    """Return the indices of the parameters of a rule among ``entries``.
 
-    The variadic argument of the primitive, called with ``count`` arguments, has several places.
+    The variadic argument of the primitive, called with ``count`` arguments, has several indices.
     """
     rest = primitive.argument_names(count)[len(primitive.arrays) :]
     at = first_places(entries)

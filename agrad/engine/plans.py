@@ -1,4 +1,4 @@
-"""Plans: the values that the nodes of an operation keep."""
+"""Plans: the values that the nodes of an operation store."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -9,15 +9,15 @@ from agrad.engine.tape import ARGUMENT, RESULT, SETTINGS, Meta, Plan, PlanKey
 
 ONE_ARGUMENT = 9
 PLAIN, EXACT, NUMBER = 0, 3, 6
-"""Short keys of plans: of one argument, and of two, whose cotangents need fitting, need none, or one of which is a
-number. Added to the latter: which arguments are on the tape, the first (0), the second (1), both (2)."""
+"""Short keys of plans. For two arguments: their cotangents are fitted (``PLAIN``), not fitted (``EXACT``), or one is a
+number, plus 0, 1 or 2 if the first, the second or both arguments are on the tape."""
 
 
 def plan_of(primitive: Any, key: Any) -> Plan | None:
-    """Return the plan for a ``PlanKey`` or a short key.
+    """Return the plan for a key, or None if no argument on the tape has a derivative.
 
-    None if no argument on the tape has a derivative. Short keys are those of the usual calls: a number, see ``PLAIN``,
-    or a tuple of the number of arguments and the positions of those on the tape.
+    The key is a ``PlanKey``, a number (``PLAIN``), or a tuple of the number of arguments and the positions of the
+    arguments on the tape.
     """
     if type(key) is not PlanKey:
         found: Plan | None = primitive.plans[_full(primitive, key)]
@@ -41,11 +41,10 @@ def _full(primitive: Any, key: Any) -> PlanKey:
 
 
 def saved_names(primitive: Any, key: PlanKey, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the values that a node keeps: those its rules name.
+    """Return the names of the values that a node stores.
 
-    No other array is kept.
-    Settings and Python numbers cost nothing and are kept for ``op.args``. Where a cotangent may need fitting to an
-    argument that is not kept, its shape and dtype are.
+    These are the parameters of its rules. Options and Python numbers are stored for ``op.args``. If a cotangent may
+    have to be fitted to an argument that is not stored, its shape and dtype are.
     """
     names: dict[str, None] = {}
     for rule in primitive.rules_for(key.traced):
@@ -62,7 +61,7 @@ def _is_meta(name: str) -> bool:
 
 
 def _entries(primitive: Any, name: str, arguments: tuple[str, ...]) -> Iterable[str]:
-    """Return the entries behind a rule's name: one for each variadic operand."""
+    """Return the entries for a parameter of a rule: one for each variadic operand."""
     base, suffix = (name[:-5], "_meta") if _is_meta(name) else (name, "")
     if base == primitive.variadic:
         return [f"{a}{suffix}" for a in arguments[len(primitive.arrays) :]]
@@ -70,10 +69,10 @@ def _entries(primitive: Any, name: str, arguments: tuple[str, ...]) -> Iterable[
 
 
 def keeper(names: tuple[str, ...], entries: tuple[str, ...]) -> Callable[[Values], Values]:
-    """Return the function from all values of a call to those that a node keeps.
+    """Return the function from all values of a call to the values that a node stores.
 
-    names: the values to keep, shapes and dtypes first. entries: the names of arguments and outputs, and ``SETTINGS``,
-    which stands at the end, behind any number of outputs.
+    ``names`` are the values to store, shapes and dtypes first. ``entries`` are the names of arguments and outputs. The
+    options follow them.
     """
     at = first_places(entries)
     places = [-1 if name == SETTINGS else at[name.removesuffix("_meta")] for name in names]
@@ -99,7 +98,7 @@ _new = tuple.__new__
 
 
 def build_plan(primitive: Any, key: PlanKey) -> Plan:
-    """Return the plan of the nodes of the calls that ``key`` describes."""
+    """Return the plan of the nodes of the calls with a key."""
     arguments = primitive.argument_names(key.arity)
     names = saved_names(primitive, key, arguments)
     plan = Plan(primitive, key, tuple(arguments[i] for i in key.traced), names)

@@ -1,7 +1,7 @@
 """Primitive: an operation with its rules, its plans, and its evaluation on arrays.
 
-A rule is a function of names: what it names it is handed, and what it names the tape keeps. Names are checked when the
-rule is filed, at import. The notation that makes primitives is in ``notation.py``.
+The parameter names of a rule determine its arguments and the values that the tape stores. They are checked when the
+rule is registered. ``notation.py`` defines primitives.
 """
 
 import functools
@@ -31,7 +31,7 @@ Function = Callable[..., Any]
 
 
 class Rule:
-    """One derivative rule; its signature names the values that the tape keeps for it."""
+    """A derivative rule, whose parameters name the values that the tape stores."""
 
     __slots__ = ("function", "kept", "names", "part", "settings", "targets")
 
@@ -54,18 +54,18 @@ class Primitive(Operation):
     """An operation with its derivative rules; ``bind`` calls it."""
 
     definition: Function | None = None
-    """``f(xp, *arrays, **settings)`` by operations of the standard, where ``forward`` calls the library's own."""
+    """``f(xp, *arrays, **settings)`` by standard operations, if ``forward`` calls a library function."""
     operator: Function | None = None
-    """The operator of Python that is the operation, for two arguments."""
+    """The Python operator of the operation, for two arguments."""
     joins = True
     keeps_type = False
     """True if the result of an elementwise operation has the dtype of the arguments."""
     jointly = False
-    """True if it is linear in all arguments with a derivative at once."""
+    """True if it is jointly linear in all arguments with a derivative."""
     rule_traits: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """The traits of rules as operations, by their part, such as ``{"vjp:x": {"no_alias": True}}``."""
     splits = False
-    """Whether the result is a part of each element, and a view of a scalar too."""
+    """True for `real` and `imag`: the result aliases part of each element, even of a scalar."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Primitive(Operation):
         self.bind: Function = build_call(self)
 
     def _check_names(self) -> None:
-        """Raise ``PrimitiveDefinitionError`` for names that are reserved or unknown."""
+        """Raise ``PrimitiveDefinitionError`` for reserved or unknown names."""
         name, outputs = self.name, self.outputs
         taken = {"xp"} if outputs is not None else {"xp", "y"}
         for given in (*self.all_arrays, *self.settings, *(outputs or ())):
@@ -136,35 +136,34 @@ class Primitive(Operation):
         """Make the tables of plans, pushforwards and evaluations."""
         self.plans: Memo = Memo(functools.partial(plan_of, self))
         self.pushes: Memo = Memo(lambda key: build_pushforward(self, *key))
-        """Pushforwards by the positions of arguments with tangents, the number of arguments, and if Tensors are among
-        the values."""
+        """Pushforwards by the positions of arguments with tangents, the number of arguments, and True for Tensors."""
         self._rule_primitives = Memo(functools.partial(RulePrimitive, self))
         self.raw: Memo = Memo(self._evaluation)
         self.pairs: Memo = Memo(functools.partial(pair_evaluation, self))
         self.write_back_rules: list[Function] = []
-        """The rule of a write to the result, once it is defined."""
+        """The write-back rule, if it is defined."""
 
     def __repr__(self) -> str:
         return (
             f"<primitive {self.name}({', '.join([*self.arrays, *([f'*{self.variadic}'] if self.variadic else [])])})>"
         )
 
-    # ---------------------------------------------------------------- what the call path asks
+    # ---------------------------------------------------------------- queries of the call path
 
     def incoming(self, kind: str) -> tuple[str, ...]:
         """Return the names of cotangents, tangents or flags in rules of a kind."""
         if kind == "batch":
             return ("batch_size", *(f"{name}_mapped" for name in self.all_arrays))
         if kind == "jvp":
-            return ("t", "g")  # an elementwise rule serves both ways under the name g
+            return ("t", "g")  # an elementwise rule serves both modes, under the name g
         return ("g",) if self.outputs is None else tuple(f"g_{name}" for name in self.outputs)
 
     def differentiable(self, position: int) -> bool:
-        """Return whether the argument at a position is not declared constant."""
+        """Return True if the argument at a position is not declared constant."""
         return self.argument_of(position) not in self.constant
 
     def rules_for(self, positions: tuple[int, ...]) -> list[Rule]:
-        """Return the vjp rules that serve these arguments, each once."""
+        """Return the vjp rules of these arguments, each once."""
         rules: list[Rule] = []
         for i in positions:
             rule = self.vjps.get(self.argument_of(i)) or self._missing_rule("vjp", self.argument_of(i))
@@ -186,22 +185,22 @@ class Primitive(Operation):
         return self.jvps.get(argument) or self._missing_rule("jvp", argument)
 
     def variant(self, plan: Plan, *, lifted: bool = False, guarded: bool = False, retains: bool = False) -> Plan:
-        """See ``Operation.variant``; each is made once."""
+        """Return the plan with other flags, from the cache."""
         found: Plan = self.plans[PlanKey(*plan.key[:4], lifted or plan.lifted, guarded, retains or plan.retains)]
         return found
 
     def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """See ``Operation.decomposed``."""
+        """Compute the operation by its definition or its body."""
         body = self.definition or self.forward
         return None if body is None else body(xp, *args, **settings)
 
     def rule_primitive(self, rule: Rule) -> RulePrimitive:
-        """Return a rule as an operation, which runs the backends' kernels of the rule."""
+        """Return a rule as an operation, which runs the kernels of the rule."""
         found: RulePrimitive = self._rule_primitives[rule]
         return found
 
     def kernel_filed(self) -> None:
-        """Build the existing pullbacks anew: a backend has filed a kernel."""
+        """Rebuild the existing pullbacks after a backend has registered a kernel."""
         self.pushes.clear()
         for found in self._rule_primitives.values():
             found.raw.clear()
@@ -209,7 +208,7 @@ class Primitive(Operation):
             if plan is not None:
                 plan.pullback = build_pullback(self, plan, guarded=plan.key.guarded)
 
-    # ---------------------------------------------------------------- raw arrays
+    # ---------------------------------------------------------------- rules, and evaluation on plain arrays
 
     def file(self, kind: str, function: Function, targets: tuple[str, ...]) -> Function:
         """Register a rule for the arguments ``targets``, by default the first."""
@@ -254,7 +253,7 @@ class Primitive(Operation):
         if backend is None:
             raise self.not_an_array(kind)
         if [key for key in KERNELS if key[:2] == (backend.name, self.name) and key[2] != "forward"]:
-            self.kernel_filed()  # a primitive that is not agrad's own hears of kernels here alone
+            self.kernel_filed()  # ``kernel`` does not notify the primitives of users
         return backend.placed(self.resolve_kernel(backend))
 
     def resolve_kernel(self, backend: Backend) -> Function:
@@ -276,7 +275,7 @@ class Primitive(Operation):
         return guarded
 
     def generic(self, backend: Backend) -> Function:
-        """Return the evaluation on raw arrays of a backend without its kernel."""
+        """Return the evaluation on plain arrays of a backend without its kernel."""
         xp = backend.xp
         forward = self.forward
         if forward is None:
@@ -287,7 +286,7 @@ class Primitive(Operation):
         return functools.partial(forward, xp)
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Compute the primitive on raw arrays and numbers, all of one backend."""
+        """Compute the primitive on plain arrays and numbers of one backend."""
         kind = type(args[0])
         for arg in args:
             if type(arg) is not kind and type(arg) not in NUMBERS:

@@ -1,6 +1,6 @@
-"""The protocols of NumPy and DLPack, and NumPy's array methods, for Tensors.
+"""The NumPy and DLPack protocols, and the NumPy array methods, for Tensors.
 
-Operators are computed at once, all else by handlers that upper modules file in ``CALLS``.
+Operators are computed directly, all others by functions that upper modules register in ``CALLS``.
 """
 
 import sys
@@ -21,10 +21,7 @@ _ALIKE = (
 )  # fmt: skip
 _OPERATORS = {np.power: "pow", **{getattr(np, name): name for name in _ALIKE}}
 _LEFT = frozenset({np.ndarray, np.int64, np.float32, np.float64, np.complex128})
-"""The types of left operands for which an operator's ufunc is computed at once.
-
-NumPy calls the ufunc for an operator with a Tensor on the right of these.
-"""
+"""The types of left operands for which NumPy calls the ufunc of an operator with a Tensor."""
 
 _METHODS = (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "compress", "conj",
@@ -32,14 +29,11 @@ _METHODS = (
     "partition", "prod", "put", "ravel", "repeat", "reshape", "round", "searchsorted", "sort", "squeeze", "std", "sum",
     "swapaxes", "take", "tolist", "trace", "transpose", "var",
 )  # fmt: skip
-"""The methods of NumPy's arrays that Tensors have.
-
-They serve code that calls these methods on any array.
-"""
+"""The NumPy array methods of Tensors, for code that calls them on any array."""
 
 
 _REDUCTIONS = ("max", "mean", "min", "prod", "sum")
-"""The methods that are agrad's function of their name for real floating numbers."""
+"""The methods that call the agrad function of the same name for real floating-point dtypes."""
 
 
 def _like_numpys(name: str) -> Callable[..., Any]:
@@ -51,21 +45,18 @@ def _like_numpys(name: str) -> Callable[..., Any]:
         if not args and axis_alone and self.dtype.kind == "real floating":
             try:
                 return CALLS[name](self, **settings)
-            except IndexError:  # NumPy's error for an axis out of range follows
+            except IndexError:  # the NumPy error for an axis out of range follows
                 pass
         return method(self, *args, **settings)
 
     found = reduction if name in _REDUCTIONS else method
     found.__name__, found.__qualname__ = name, f"Tensor.{name}"
-    found.__doc__ = f"As NumPy's method ``ndarray.{name}``; differentiable where NumPy's function of that name is."
+    found.__doc__ = f"Like ``numpy.ndarray.{name}``, and differentiable if the NumPy function is."
     return found
 
 
 class NumPyOperand:
-    """The NumPy protocols and array methods of an operand.
-
-    NumPy calls the protocols on operands of other libraries. The methods serve code that treats any array as NumPy's.
-    """
+    """The NumPy protocols and array methods of an operand."""
 
     __slots__ = ()
 
@@ -73,18 +64,15 @@ class NumPyOperand:
 
     @property
     def __pandas_priority__(self) -> int:
-        """Above those of pandas' classes, whose operators then leave the result to the Tensor.
+        """A priority above pandas classes, so that their operators defer to the Tensor.
 
-        Those that write into a column cannot: they ask from a function that takes NotImplemented for the result.
+        It is 0 for operators that write into a column, which would use NotImplemented as the result.
         """
         asker = sys._getframe(1).f_back
         return 0 if asker is not None and asker.f_code.co_name == "_inplace_method" else 5000
 
     def __array_ufunc__(self, ufunc: Any, method: str, /, *inputs: Any, **settings: Any) -> Any:
-        """Compute a NumPy universal function on Tensors.
-
-        NumPy calls it for its operators too, with an array on the left of a Tensor.
-        """
+        """Compute a NumPy universal function, or an operator with an array on the left."""
         if method == "__call__" and not settings and type(inputs[0]) in _LEFT:
             name = _OPERATORS.get(ufunc)
             if name is not None:
@@ -115,7 +103,7 @@ class NumPyOperand:
         if self.dtype.kind == "complex floating":
             return CALLS["imag"](self)
         zeros = CALLS["zeros_like"](self)
-        return CALLS["broadcast_to"](zeros, zeros.shape)  # read-only, like NumPy's
+        return CALLS["broadcast_to"](zeros, zeros.shape)  # read-only, as in NumPy
 
     @property
     def itemsize(self) -> int:
@@ -129,19 +117,13 @@ class NumPyOperand:
 
     @property
     def strides(self: Any) -> tuple[int, ...]:
-        """The number of bytes between neighbors along each axis.
-
-        An ``AttributeError`` if the arrays of the library have no strides.
-        """
+        """The bytes between neighbors along each axis, if the library has strides."""
         self._check_concrete("strides")
         return tuple(self.raw.strides)
 
     @property
     def flat(self) -> Any:
-        """The elements in row-major order.
-
-        Iterate over them, read ``x.flat[i]``, and write ``x.flat[i] = v``.
-        """
+        """The elements in row-major order, to iterate over, read and write by index."""
         return CALLS["flat_iterator"](self)
 
     @flat.setter
@@ -154,18 +136,14 @@ class NumPyOperand:
     def __dlpack__(
         self: Any, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        """Return the memory as a DLPack capsule, for another library's ``from_dlpack``.
-
-        The settings are the standard's. Raises ``DetachError`` for a Tensor that requires a gradient, which the capsule
-        cannot carry.
-        """
+        """Return the memory as a DLPack capsule, for ``from_dlpack`` of another library."""
         self._check_detached("__dlpack__()")
         asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-        # settings of None are left out, because not every library knows all of them
+        # None is omitted, because not every library supports all options
         return self._dlpack("__dlpack__")(**{name: value for name, value in asked.items() if value is not None})
 
     def __dlpack_device__(self: Any) -> tuple[Any, int]:
-        """Return the device type and the device number, as DLPack numbers them."""
+        """Return the device type and device number of DLPack."""
         self._check_concrete("__dlpack_device__()")
         return self._dlpack("__dlpack_device__")()
 

@@ -1,6 +1,6 @@
-"""Pushforwards: the tangents of outputs from those of its arguments.
+"""Pushforwards: the tangents of the outputs from the tangents of the arguments.
 
-As for pullbacks, which values each rule is handed is decided once for each set of arguments that carry a tangent.
+As for pullbacks, the values that each rule receives are selected once for each set of arguments with tangents.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,31 +14,40 @@ from agrad.engine.tape import Meta
 from agrad.registry import namespace
 
 Push = Callable[[Sequence[Any], Sequence[Any], Any, dict[str, Any]], tuple[Any, ...]]
-"""Takes the tangents, the arguments as they lie inside the level, the output (or the tuple of outputs) and the
-settings to the outputs' tangents, None for zero."""
+"""Function of the tangents, the arguments inside the level, the output or outputs, and the options. It returns the
+tangents of the outputs, None for zero."""
 
 Part = Callable[[Values, dict[str, Any]], Any]
-"""Takes the values and the settings to one summand of the outputs' tangents."""
+"""Function of the values and the options. It returns one summand of the tangents of the outputs."""
 
 
 def build_pushforward(primitive: Any, traced: tuple[int, ...], count: int, lifted: bool) -> Push | None:
-    """Return the pushforward of an operation; None where all tangents are zero.
+    """Return the pushforward of an operation, or None if all tangents are zero.
 
-    count: the number of arguments. traced: the positions of those with tangents.
-    lifted: whether Tensors may be among the values. Then rules get agrad's own namespace and no raw array: the
-    operators of an array library may reject foreign types.
+    ``count`` is the number of arguments. ``traced`` are the positions of arguments with tangents. ``lifted`` is True if
+    Tensors may be among the values. Rules then receive the agrad namespace and no plain arrays, because the operators
+    of an array library may reject other types.
     """
     positions = tuple([i for i in traced if primitive.differentiable(i)])
     if not positions:
         return None
     outputs = ("y",) if primitive.outputs is None else () if primitive.spreads else primitive.outputs
     single = primitive.outputs is None
-    entries = ("xp", *primitive.argument_names(count), *outputs, *(f"t{i}" for i in traced))
-    parts = _parts(primitive, positions, count, lifted, entries)
-    names = {name for part in parts for name in part[1]}
-    metas = [(f"{a}_meta", i + 1) for i, a in enumerate(primitive.argument_names(count)) if f"{a}_meta" in names]
-    entries = (*entries, *(name for name, _ in metas))
-    functions = [build(entries) for build, _ in parts]
+    arguments, together = primitive.argument_names(count), _linear_together(primitive, positions, count)
+    summands: list[Any] = [together] if together else []
+    for i in positions:
+        argument = primitive.argument_of(i)
+        if i not in together and argument not in summands:
+            summands.append((i,) if argument in primitive.linear else argument)
+    names = {name for part in summands if isinstance(part, str) for name in primitive.forward_rule(part).names}
+    metas = {f"{a}_meta": i + 1 for i, a in enumerate(arguments) if f"{primitive.argument_of(i)}_meta" in names}
+    entries = ("xp", *arguments, *outputs, *(f"t{i}" for i in traced), *metas)
+    functions = [
+        _rule(primitive, part, positions, count, entries)
+        if isinstance(part, str)
+        else _call(primitive, part, positions, count, lifted, entries)
+        for part in summands
+    ]
     needs_xp = "xp" in names
 
     def gather(tangents: Sequence[Any], inner: Sequence[Any], out: Any) -> Values:
@@ -47,7 +56,7 @@ def build_pushforward(primitive: Any, traced: tuple[int, ...], count: int, lifte
             out = lift(out) if single else tuple([lift(y) for y in out])
         xp = namespace if lifted else NAMESPACES[type(out if single else out[0])] if needs_xp else None
         values = (xp, *inner, *((out,) if single else out[: len(outputs)]), *tangents)
-        return (*values, *[Meta(tuple(values[i].shape), values[i].dtype) for _, i in metas]) if metas else values
+        return (*values, *[Meta(tuple(values[i].shape), values[i].dtype) for i in metas.values()]) if metas else values
 
     if single:
 
@@ -73,31 +82,8 @@ def build_pushforward(primitive: Any, traced: tuple[int, ...], count: int, lifte
     return push
 
 
-Builder = Callable[[tuple[str, ...]], Part]
-
-
-def _parts(
-    primitive: Any, positions: tuple[int, ...], count: int, lifted: bool, entries: tuple[str, ...]
-) -> list[tuple[Builder, Sequence[str]]]:
-    """Return the builder of each summand, with the names of its values."""
-    fixed, together = len(primitive.arrays), _linear_together(primitive, positions, count)
-    found: list[tuple[Builder, Sequence[str]]] = []
-    if together:
-        found.append(_call(primitive, together, positions, count, lifted))
-    for i in positions:
-        if i < fixed and i not in together:
-            if primitive.arrays[i] in primitive.linear:
-                found.append(_call(primitive, (i,), positions, count, lifted))
-            else:
-                found.append(_rule(primitive, primitive.arrays[i], [f"t{i}"], count))
-    if any(i >= fixed and i not in together for i in positions):
-        tangents = [f"t{i}" if i in positions else None for i in range(fixed, count)]
-        found.append(_rule(primitive, primitive.variadic, tangents, count))
-    return found
-
-
 def _linear_together(primitive: Any, positions: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """Return the arguments in all of which at once the operation is linear."""
+    """Return the arguments in which the operation is jointly linear."""
     fixed = len(primitive.arrays)
     if primitive.jointly:
         found = tuple(i for i, name in enumerate(primitive.arrays) if name not in primitive.constant)
@@ -109,56 +95,44 @@ def _linear_together(primitive: Any, positions: tuple[int, ...], count: int) -> 
 
 
 def _call(
-    primitive: Any, replaced: tuple[int, ...], positions: tuple[int, ...], count: int, lifted: bool
-) -> tuple[Builder, Sequence[str]]:
-    """Return the builder of a call of the operation on tangents.
+    primitive: Any,
+    replaced: tuple[int, ...],
+    positions: tuple[int, ...],
+    count: int,
+    lifted: bool,
+    entries: tuple[str, ...],
+) -> Part:
+    """Return the call of the operation with tangents, or zeros, for some arguments."""
+    moving = [i for i in replaced if i in positions]
+    zeros = [i for i in replaced if i not in positions]
+    pick = picker([entries.index(f"t{i}") if i in moving else i + 1 for i in range(count)])
+    like = entries.index(f"t{moving[0]}")
 
-    Tangents stand in place of some arguments, zeros where one has no tangent.
-    """
-    first = next(i for i in replaced if i in positions)
+    def part(values: Values, settings: dict[str, Any]) -> Any:
+        args = list(pick(values))
+        for i in zeros:
+            args[i] = (namespace if lifted else NAMESPACES[type(args[i])]).zeros_like(args[i])
+        return (primitive.bind if lifted else primitive.raw[type(values[like])])(*args, **settings)
 
-    def build(entries: tuple[str, ...]) -> Part:
-        sources = [entries.index(f"t{i}") if i in replaced and i in positions else i + 1 for i in range(count)]
-        zeros = [i for i in replaced if i not in positions]
-        pick, like = picker(sources), entries.index(f"t{first}")
-
-        def part(values: Values, settings: dict[str, Any]) -> Any:
-            args = list(pick(values))
-            for i in zeros:
-                args[i] = (namespace if lifted else NAMESPACES[type(args[i])]).zeros_like(args[i])
-            return (primitive.bind if lifted else primitive.raw[type(values[like])])(*args, **settings)
-
-        return part
-
-    return build, ()
+    return part
 
 
-def _rule(primitive: Any, argument: str, tangents: list[str | None], count: int) -> tuple[Builder, Sequence[str]]:
-    """Return the builder of the forward rule of an argument.
+def _rule(primitive: Any, argument: str, positions: tuple[int, ...], count: int, entries: tuple[str, ...]) -> Part:
+    """Return the forward rule of an argument with its tangent or tangents."""
+    rule, several = primitive.forward_rule(argument), argument == primitive.variadic
+    call, settings_of = rule.function, settings_picker(rule.settings, primitive.settings)
+    targets = range(len(primitive.arrays), count) if several else [primitive.arrays.index(argument)]
+    spots = [entries.index(f"t{i}") if i in positions else 0 for i in targets]
+    # an elementwise rule serves both modes, under the name g
+    own = [k for k, name in enumerate(rule.names) if name in ("t", "g")]
+    names = [name if k not in own else "xp" for k, name in enumerate(rule.names)]
+    pick = picker(places_of(names, entries, primitive, count))
 
-    tangents: the entry of its tangent; of the variadic argument, those of all.
-    """
-    rule = primitive.forward_rule(argument)
-    call, several = rule.function, argument == primitive.variadic
-    settings_of = settings_picker(rule.settings, primitive.settings)
+    def part(values: Values, settings: dict[str, Any]) -> Any:
+        args = list(pick(values))
+        given = tuple([values[i] if i else None for i in spots]) if several else values[spots[0]]
+        for k in own:
+            args[k] = given
+        return call(*args, **settings_of(settings))
 
-    def build(entries: tuple[str, ...]) -> Part:
-        spots = [0 if t is None else entries.index(t) for t in tangents]
-        # an elementwise rule serves both modes, under the name g
-        own = [k for k, name in enumerate(rule.names) if name in ("t", "g")]
-        names = [name if k not in own else "xp" for k, name in enumerate(rule.names)]
-        pick = picker(places_of(names, entries, primitive, count))
-
-        def part(values: Values, settings: dict[str, Any]) -> Any:
-            args = list(pick(values))
-            given = tuple([values[i] if i else None for i in spots]) if several else values[spots[0]]
-            for k in own:
-                args[k] = given
-            return call(*args, **settings_of(settings))
-
-        return part
-
-    rest = primitive.argument_names(count)[len(primitive.arrays) :]
-    names = [n for n in rule.names if n not in ("t", "g")]
-    names += [f"{a}_meta" for a in rest if f"{primitive.variadic}_meta" in names]
-    return build, names
+    return part

@@ -1,9 +1,8 @@
-"""Derivative rules as single operations, of a traced program or on mapped members.
+"""Derivative rules as single operations, in a traced program or on a batch.
 
-A backend may file a kernel for a rule. Inside a trace rules run on Tensors, in agrad's own namespace, and each of
-their operations would be an instruction. If the values belong to a trace alone and their backend has a kernel for the
-rule, the rule is one instruction instead, and a replay computes the same values as an ordinary backward pass.
-Likewise, if only batch levels lie between an elementwise rule and the arrays, the kernel runs once for all members.
+A backend may have a kernel for a rule. Inside a trace, rules run on Tensors, and each of their operations would be an
+instruction. If the values belong only to a trace and their backend has a kernel, the rule is one instruction instead.
+Likewise, if there are only batch levels between an elementwise rule and the arrays, the kernel runs once.
 """
 
 from collections.abc import Callable
@@ -23,15 +22,12 @@ from agrad.shapes import broadcast_shapes
 
 
 def rule_has_kernels(primitive: Any, rule: Any) -> bool:
-    """Return True if any loaded backend files a kernel for the rule."""
+    """Return True if any imported backend has a kernel for the rule."""
     return (primitive.name, rule.part) in [key[1:] for key in KERNELS]
 
 
 def _is_mapped(value: Any) -> bool:
-    """Return True if a value is a Tensor of a map.
-
-    Levels at which it is constant do not count.
-    """
+    """Return True for a Tensor of a batch level, under levels at which it is constant."""
     while isinstance(value, Tensor):
         if value.node is not None:
             return type(value) is BatchedTensor
@@ -40,7 +36,7 @@ def _is_mapped(value: Any) -> bool:
 
 
 def _kernel_or_rule(kernel: Kernel, pick: Callable[[Values], Values], generic: Any) -> Any:
-    """Return the function that runs a kernel if it accepts the values, else the rule."""
+    """Return the function that runs a kernel if it accepts the values, or the rule."""
     when, function, settings_of = kernel.when, kernel.function, kernel.settings
 
     def evaluate(*values: Any, **settings: Any) -> Any:
@@ -55,10 +51,7 @@ def _kernel_or_rule(kernel: Kernel, pick: Callable[[Values], Values], generic: A
 
 
 class RulePrimitive(Operation):
-    """A rule as an operation of a traced program.
-
-    It also runs in the pullback of a plan whose values are Tensors.
-    """
+    """A rule as an operation of a traced program, or in the pullback of a lifted plan."""
 
     def __init__(self, primitive: Any, rule: Any) -> None:
         self.primitive = primitive
@@ -103,7 +96,7 @@ class RulePrimitive(Operation):
     bind = __call__
 
     def _evaluation(self, kind: type) -> Any:
-        """Return the rule on raw arrays of a type, by a kernel if it accepts them."""
+        """Return the rule on plain arrays of a type, by a kernel if it accepts them."""
         rule, kernel, backend = self.rule, self.kernel(kind), backend_of_type(kind)
         assert backend is not None
         function, place, xp = rule.function, rule.names.index("xp") if "xp" in rule.names else None, backend.xp
@@ -126,12 +119,12 @@ class RulePrimitive(Operation):
         return kernel
 
     def decomposed(self, xp: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Compute the rule by the operations that it is made of, in a namespace."""
+        """Compute the rule by its operations in a namespace."""
         handed = dict(zip(self.names, args, strict=True), xp=xp)
         return self.rule.function(*[handed[name] for name in self.rule.names], **settings)
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Evaluate the rule on raw arrays."""
+        """Evaluate the rule on plain arrays."""
         kind = type(args[0])
         if kind not in self.raw:  # a new array type, or a number
             kind = next(type(arg) for arg in args if backend_of_type(type(arg)) is not None)
@@ -139,12 +132,12 @@ class RulePrimitive(Operation):
         if self.through_maps:
             shapes = {tuple(arg.shape) for arg in args if hasattr(arg, "shape")}
             if shapes != {tuple(out.shape)}:
-                # a rule that returns the cotangent unchanged, say, lacks the mapped axes of the other values
+                # a rule that returns the cotangent unchanged lacks the batch axes of the other values
                 shape = broadcast_shapes(*shapes)
                 if tuple(out.shape) != shape:
                     out = NAMESPACES[kind].broadcast_to(out, shape)
         return out
 
     def generic(self, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Evaluate the rule as written, in agrad's own namespace."""
+        """Evaluate the rule as written, in the agrad namespace."""
         return self.decomposed(namespace, values, settings)

@@ -1,9 +1,8 @@
-"""Traced numbers: Python numbers that may change between traced calls.
+"""Traced numbers: Python numbers that may change between calls after a trace.
 
-A learning rate, a step counter or a seed is a Python number, read again at each call. While a function is traced it is
-a ``TracedNumber``: it knows its present value and the expression that computed it, which a replay evaluates again.
-Where Python needs the number itself (``float()``, a comparison in an ``if``), the trace records the value, and a call
-with another value is traced again.
+A learning rate, a step count or a seed is a Python number that is read again at each call. While a function is traced,
+it is a ``TracedNumber`` with its present value and the expression that a replay evaluates again. If Python needs the
+number itself (``float()``, a comparison in an ``if``), the trace records the value, and another value is traced again.
 """
 
 import inspect
@@ -21,7 +20,7 @@ NUMBERS = (bool, int, float, complex)
 
 
 def _both_ways(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the methods of an operator for a traced number on its left and on its right."""
+    """Return the methods of an operator for a traced number on the left and the right."""
 
     def left(self: "TracedNumber", other: Any) -> Any:
         return self._apply(function, self, other)
@@ -33,9 +32,9 @@ def _both_ways(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callab
 
 
 class TracedNumber:
-    """A number of the host inside a trace.
+    """A Python number inside a trace.
 
-    Arithmetic with numbers gives another traced number, and with arrays an array.
+    Arithmetic with numbers returns another traced number, and with arrays an array.
     """
 
     __slots__ = ("trace", "value", "variable")
@@ -46,10 +45,7 @@ class TracedNumber:
         self.variable: Any = variable
 
     def read(self) -> Any:
-        """Return the number itself.
-
-        From now on the trace is valid only for calls in which the expression has this value.
-        """
+        """Return the number. The trace is then valid only for this value."""
         self.trace.guard_on(self)
         return self.value
 
@@ -57,7 +53,7 @@ class TracedNumber:
         other = operands[0] if operands[0] is not self else operands[-1]
         if type(other) in NUMBERS or isinstance(other, TracedNumber):
             return host_call(function, *operands)
-        if hasattr(other, "level"):  # a Tensor, which takes the scalar as its operand
+        if hasattr(other, "level"):  # a Tensor, whose operator accepts the number
             return NotImplemented
         return function(*[o.read() if o is self else o for o in operands])
 
@@ -65,10 +61,7 @@ class TracedNumber:
         return np.asarray(self.read(), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, /, *inputs: Any, **settings: Any) -> Any:
-        """Call a NumPy function with the number itself.
-
-        An array among the inputs is a constant of the trace.
-        """
+        """Call a NumPy function with the number. Arrays are constants of the trace."""
         read = [arg.read() if isinstance(arg, TracedNumber) else arg for arg in inputs]
         return getattr(ufunc, method)(*read, **settings)
 
@@ -128,7 +121,7 @@ class TracedNumber:
 class Stateful:
     """Base class of objects with ``traced_attributes``.
 
-    One that is made while a function is traced is no state of the program: the trace makes it, as a replay would.
+    An object that is created while a function is traced is not state of the program.
     """
 
     __slots__ = ()
@@ -144,10 +137,9 @@ class Stateful:
 
 
 def mark_state_used(holder: Any) -> None:
-    """Mark an object's ``traced_attributes`` as used in the present trace, if any.
+    """Mark ``traced_attributes`` as read or written in the present trace, if any.
 
-    They are read or written. If the trace does not know the object, it starts again with the object in its captured
-    state.
+    If the trace does not know the object, it starts again with the object in its captured state.
     """
     trace = mode().trace
     if trace is not None:
@@ -155,7 +147,7 @@ def mark_state_used(holder: Any) -> None:
 
 
 def refuse_trace(what: str, remedy: str) -> None:
-    """Raise ``TracedValueError`` in a trace, for what a replay would not do."""
+    """Raise ``TracedValueError`` in a trace, for an effect that a replay would omit."""
     trace = mode().trace
     if trace is not None:
         raise TracedValueError(
@@ -166,8 +158,7 @@ def refuse_trace(what: str, remedy: str) -> None:
 def host_call(function: Callable[..., Any], *args: Any) -> Any:
     """Call ``function(*args)``, again at each replay for traced numbers.
 
-    It is a function of the host: its arguments and its result are numbers, and it has no side effects. Its result must
-    depend on its arguments alone.
+    Its arguments and its result are numbers. It has no side effects, and its result depends only on its arguments.
     """
     scalars = [arg for arg in args if isinstance(arg, TracedNumber)]
     if not scalars:
@@ -178,8 +169,7 @@ def host_call(function: Callable[..., Any], *args: Any) -> Any:
 def host_array_call(function: Callable[..., Any], args: tuple[Any, ...], place: Callable[[Any], Any]) -> Any:
     """Call ``place(function(*args))``, again at each replay for traced numbers.
 
-    ``function`` takes numbers of the host and returns a NumPy array, of which ``place`` makes a Tensor. If a traced
-    number is among ``args``, both run again at each replay.
+    ``function`` returns a NumPy array of numbers, and ``place`` converts it to a Tensor.
     """
     scalars = [arg for arg in args if isinstance(arg, TracedNumber)]
     if not scalars:

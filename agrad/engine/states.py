@@ -1,4 +1,4 @@
-"""State that a function changes, and that its recomputation must find unchanged."""
+"""State that a function changes, and that its recomputation restores."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class _State(NamedTuple):
-    """The state of one owner: its earlier value, and the functions to read and set it."""
+    """The state of one owner: its earlier value, and functions to read and set it."""
 
     owner: Any
     value: Any
@@ -16,22 +16,21 @@ class _State(NamedTuple):
 
 
 Recorded = dict[int, _State]
-"""States before their first change, by the identity of the owner, which is held."""
+"""States before their first change, by the identity of the owner."""
 
 _recording: ContextVar[tuple[Recorded, ...]] = ContextVar("agrad_states", default=())
 
 
 def note_state(owner: Any, read: Callable[[], Any], load: Callable[[Any], None]) -> None:
-    """Save the state of ``owner``, for a checkpoint, before it changes.
+    """Save the state of ``owner`` for a checkpoint before it changes.
 
-    Call it before each change on which results depend, such as a draw of a random generator. Inside
-    ``agrad.checkpoint`` the state is saved, and is restored while the function is recomputed; elsewhere nothing
-    happens.
+    Call it before each change that affects results, such as a draw of a random generator. ``agrad.checkpoint`` restores
+    the state while it recomputes the function. Outside of a checkpoint, nothing happens.
 
     Parameters
     ----------
     owner : object
-        The object whose state it is.
+        Object with the state.
     read : callable
         ``read()`` returns the state.
     load : callable

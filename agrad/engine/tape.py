@@ -22,29 +22,29 @@ class Meta(NamedTuple):
 
 
 ARGUMENT, RESULT = "argument", "result"
-"""The most frequent contents of a node: the only argument, or the only result."""
+"""The most frequent saved values of a node: its only argument, or its only result."""
 
 SETTINGS = "**settings"
-"""The name of the dictionary of settings, the last value that a node keeps."""
+"""The name of the dictionary of options, the last saved value of a node."""
 
 
 class PlanKey(NamedTuple):
-    """The calls whose nodes have one plan."""
+    """The key of the plan of a call."""
 
     traced: tuple[int, ...]
     """The positions of the arguments that are on the tape."""
     arity: int
     """The number of arguments, including the variadic ones."""
     same_shape_and_dtype: bool = False
-    """True if cotangents need no fitting: the result has the shape and dtype of the arguments."""
+    """True if the result has the shape and dtype of the arguments, so that cotangents are not fitted."""
     numbers: tuple[int, ...] = ()
-    """The positions of Python numbers, which are kept."""
+    """The positions of Python numbers, which are saved."""
     lifted: bool = False
     """True if there are Tensors among the values."""
     guarded: bool = False
-    """True if the pullback is given a ``Masked`` cotangent."""
+    """True if the pullback receives a ``Masked`` cotangent."""
     retains: bool = False
-    """True if a backward pass adds the cotangent to the node's ``grad``."""
+    """True if a backward pass stores the cotangent of the node."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -53,7 +53,7 @@ class Plan:
 
     primitive: Any
     key: PlanKey
-    """The key of the plan among the ``plans`` of its primitive, which has the fields below that are flags or counts."""
+    """The key of the plan among the ``plans`` of its primitive."""
     arguments: tuple[str, ...]
     """The names of the arguments on the tape."""
     pullback: Callable[..., tuple[Any, ...]] = field(init=False)
@@ -61,23 +61,19 @@ class Plan:
     names: tuple[str, ...] = ()
     """The name of each value in ``saved``: ``<argument>_meta``, an argument, an output, or ``SETTINGS``."""
     needs_slow_path: bool = False
-    """True if a backward pass must take the slow path at these nodes.
-
-    The plan is lifted or retains, or the operation leaves some elements of an argument unused, as ``where`` does (see
-    ``backward``).
-    """
+    """True if a backward pass must use the slow path: lifted, retains, or elements of an argument may be unused."""
     operands: Callable[[Any], tuple[Any, ...]] = field(init=False)
-    """The function from the arguments of a call to those at ``positions``."""
+    """The function from the arguments of a call to the arguments at ``positions``."""
     keep: Callable[[tuple[Any, ...]], tuple[Any, ...]] = field(init=False)
-    """The function from the tuple of arguments, outputs and settings to the values that a node keeps."""
+    """The function from the tuple of arguments, outputs and options to the saved values."""
     kept: str = ""
-    """``ARGUMENT`` or ``RESULT`` if a node keeps only that array, so that a call does not need ``keep``."""
+    """``ARGUMENT`` or ``RESULT`` if a node saves only that array, so that a call does not need ``keep``."""
     count: int = field(init=False)
     positions: tuple[int, ...] = field(init=False)
     """The positions of the arguments on the tape, in the order of the ``parents`` of a node."""
     same_shape_and_dtype: bool = field(init=False)
     lifted: bool = field(init=False)
-    """True if the values kept are Tensors: rules then run in the agrad namespace."""
+    """True if the saved values are Tensors, so that rules run in the agrad namespace."""
     retains: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,7 +89,7 @@ class Plan:
         return plan
 
     def places(self) -> dict[str, int]:
-        """Return the places of the values with the shapes and dtypes of arguments."""
+        """Return the indices of the values with the shapes and dtypes of arguments."""
         places = {name: i for i, name in enumerate(self.names)}
         return {a: places[name] for a in self.arguments for name in (a, f"{a}_meta") if name in places}
 
@@ -102,13 +98,13 @@ LEAF = Plan.bare(None, lambda node, g: (), ())
 
 
 class Node:
-    """One operation on the tape.
+    """An operation on the tape.
 
-    It holds no Tensor, because a reference cycle would keep memory alive.
-    ``id`` numbers nodes in the order of creation, a topological order. ``owner`` (a weak reference to the Tensor)
-    exists on leaves and retaining nodes only, ``where`` (a line of the user's code) only under ``detect_anomaly``,
-    ``hooks`` only where one was registered. ``links`` is the one parent, or the tuple of several: a tuple of one would
-    be another object for the garbage collector to visit.
+    It does not refer to Tensors, because a reference cycle would keep memory alive. ``id`` is a serial number in the
+    order of creation, a topological order. ``owner`` (a weak reference to the Tensor) exists only on leaves and
+    retaining nodes, ``where`` (a line of user code) only under ``detect_anomaly``, and ``hooks`` only if a hook was
+    registered. ``links`` is the only parent, or a tuple of parents. A tuple of one would be another object for the
+    garbage collector.
     """
 
     __slots__ = ("hooks", "id", "links", "owner", "plan", "saved", "where")
@@ -132,7 +128,7 @@ next_id: Callable[[], int] = itertools.count(1).__next__
 
 
 def leaf_node(owner: Any = None) -> Node:
-    """Return a node with no operation, where a derivative ends."""
+    """Return a node without an operation, at which a derivative ends."""
     node = Node()
     node.id = next_id()
     node.plan = LEAF
@@ -145,31 +141,27 @@ class Mode(NamedTuple):
     """The recording mode of this thread or task."""
 
     oldest: int = 0
-    """Levels numbered below this do not record."""
+    """Levels with smaller numbers do not record."""
     anomaly: bool = False
     """True to stop at the first NaN or infinity."""
     inside_rule: bool = False
-    """True while a rule runs of which only the result is checked for anomalies.
-
-    The rule may mask a NaN in its intermediate values before it returns.
-    """
+    """True inside a rule, which may mask a NaN in its intermediate values: only its result is checked."""
     observers: tuple[Observer, ...] = ()
     trace: Any = None
     """The trace that records operations as a program, or None outside of ``jit``."""
     maps: tuple[Any, ...] = ()
-    """The calls of functions under ``vmap`` that run, the outermost first, which random draws ask for."""
+    """The running functions under ``vmap``, the outermost first, for random draws."""
     replays: tuple[tuple[int, int], ...] = ()
-    """For each call under way that computes again what was recorded: when that was, and when it began."""
+    """For each running recomputation, the serial numbers at the recording and at its start."""
 
 
 _mode: ContextVar[Mode] = ContextVar("agrad_mode", default=Mode())  # noqa: B039 (a tuple)
 _recording_floor: ContextVar[float] = ContextVar("agrad_recording_floor", default=0)
 
 recording_floor: Callable[[], float] = _recording_floor.get
-"""The level number below which operations take the slow path.
+"""The level number below which operations use the slow path.
 
-It is the only part of the mode that the fast call path reads. The slow path (``levels.record_slow``) reads the rest
-from ``mode``: recording may be off, or anomalies detected.
+It is the only part of the mode that the fast call path reads. The slow path (``levels.record_slow``) reads ``mode``.
 """
 
 mode: Callable[[], Mode] = _mode.get
@@ -198,10 +190,7 @@ class change_mode:
 
 
 class _ModeChange(ContextDecorator):
-    """A context manager and decorator that changes the mode inside it.
-
-    It may be reused and nested.
-    """
+    """A context manager and decorator that changes the mode. It can be nested."""
 
     looks = False
     """True if operations inside are observed (see ``observing``)."""
@@ -224,10 +213,7 @@ class _ModeChange(ContextDecorator):
         return type(self)()
 
     def __call__(self, function: Any) -> Any:
-        """Return the function with the mode in force while its body runs.
-
-        The bodies of generators and coroutines have it each time they resume.
-        """
+        """Return the function with the mode in force while its body runs or resumes."""
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -261,7 +247,7 @@ class _ModeChange(ContextDecorator):
 
 
 def _each_resumption(generator: Any, change: Callable[[], _ModeChange]) -> Generator[Any, Any, Any]:
-    """Run the generator with the mode in force, but not while its caller runs."""
+    """Run a generator with the mode in force, except while its caller runs."""
     resume, value = generator.send, None
     try:
         while True:
@@ -282,9 +268,9 @@ def _each_resumption(generator: Any, change: Callable[[], _ModeChange]) -> Gener
 
 
 def replay(recorded: int, replays: tuple[tuple[int, int], ...]) -> change_mode:
-    """Count the levels as open that were so at the time ``recorded``.
+    """Treat levels as open that were open at the serial number ``recorded``.
 
-    ``replays``: those under way at that time.
+    ``replays`` are the recomputations that ran at that time.
     """
     return change_mode(replays=(*replays, (recorded, next_id())))
 
@@ -295,15 +281,14 @@ def is_over(level: Any) -> bool:
 
 
 class no_grad(_ModeChange):
-    """A context manager and decorator that records nothing: results are constants.
+    """Context manager and decorator that stops recording: results are constants.
 
-    It stops the recording of levels opened outside of it. A transform called inside (``grad(f)(x)``) still records its
-    own level.
+    A transform that is called inside (``grad(f)(x)``) still differentiates.
 
     See Also
     --------
-    agrad.enable_grad : Records again inside.
-    agrad.stop_gradient : Makes a constant of one value.
+    agrad.enable_grad : Record again inside.
+    agrad.stop_gradient : Return one value as a constant.
 
     Examples
     --------
@@ -319,11 +304,11 @@ class no_grad(_ModeChange):
 
 
 class enable_grad(_ModeChange):
-    """A context manager and decorator that records again inside ``no_grad``.
+    """Context manager and decorator that records again inside ``no_grad``.
 
     See Also
     --------
-    agrad.no_grad : Records nothing inside.
+    agrad.no_grad : Stop recording.
 
     Examples
     --------
@@ -341,23 +326,19 @@ class enable_grad(_ModeChange):
 
 
 def recording_from(level_id: int) -> change_mode:
-    """Record the level of that number too, besides those recorded already.
-
-    It serves code that recomputes values which that level recorded.
-    """
+    """Record the level with a number too, to recompute values that it recorded."""
     return change_mode(oldest=min(_mode.get().oldest, level_id))
 
 
 class detect_anomaly(_ModeChange):
-    """A mode that stops at the first operation that makes a NaN or an infinity.
+    """Context manager and decorator that raises an error at the first NaN or infinity.
 
-    It checks every operation, forward or backward, recorded or not, at every level and in every transform. Of a
-    derivative rule it checks the result, not the intermediate values. Operations are several times slower inside.
-    Raises ``AnomalyError``, which names the user's line; the error of a rule that fails inside names the line too.
+    It checks the result of every operation and every derivative rule, in every transform, and raises ``AnomalyError``
+    with the line of your code. Errors of failed rules include the line too. Operations are several times slower inside.
 
     See Also
     --------
-    agrad.graph : All operations with their values.
+    agrad.graph : Show operations and their values.
 
     Examples
     --------
@@ -377,8 +358,5 @@ class detect_anomaly(_ModeChange):
 
 
 def is_recording(level_id: int) -> bool:
-    """Return True if operations of that level are recorded in the current mode.
-
-    A trace, numbered below 0, always records.
-    """
+    """Return True if a level records in the current mode. A trace always records."""
     return level_id < 0 or level_id >= _mode.get().oldest

@@ -1,4 +1,4 @@
-"""Tensor: an array that knows the operation that made it.
+"""Tensor: an array that records the operation that computed it.
 
 Its methods find functions of upper modules by name in ``registry.CALLS``.
 """
@@ -26,15 +26,14 @@ from agrad.errors import (
 from agrad.registry import CALLS
 
 _NO_ARRAY = np.array(None, dtype=object)
-"""What NumPy makes of an object that is no array."""
+"""The NumPy array for an object that is not an array."""
 
 
 class Tensor(NumPyOperand):
-    """An array of the array API standard that knows the operation that made it.
+    """Array of the array API standard that records the operation that computed it.
 
-    ``data`` is the raw array of the backend (or, inside nested transforms, a Tensor of an older level), ``level``
-    is the level that records it, and ``node`` its place on the tape, None for a constant.
-    Make one with ``agrad.asarray``; the class takes no arguments.
+    Create Tensors with ``agrad.asarray``. ``data`` is the array of the library (or, inside nested transforms, a Tensor
+    of an older level), ``level`` is the level that records it, and ``node`` its node on the tape, None for a constant.
 
     Examples
     --------
@@ -54,13 +53,13 @@ class Tensor(NumPyOperand):
     level: Any
     node: Any
     _ended: Any
-    """The operation without a derivative that made this constant of a recorded Tensor; unset on all others."""
+    """The operation without a derivative that computed this constant from a recorded Tensor. Otherwise unset."""
     _grad: "Tensor | Callable[[], Tensor] | None"
-    """The gradient, or a function that computes it when it is first read."""
+    """The gradient, or a function that computes it at the first read."""
     _link: Any
-    """The link of a view to its base (see ``views``), unset on results that are none."""
+    """The link of a view to its base (``views``). Otherwise unset."""
     _role: type
-    """The role of a leaf in a module, ``nn.Parameter`` or ``nn.Buffer``; unset on all others."""
+    """The role of a leaf in a module, ``nn.Parameter`` or ``nn.Buffer``. Otherwise unset."""
 
     __array_priority__: ClassVar[float] = 1e6
     __hash__ = object.__hash__
@@ -90,12 +89,12 @@ class Tensor(NumPyOperand):
 
     @property
     def backend(self) -> str:
-        """The name of the backend that holds the array."""
+        """The name of the backend of the array."""
         return backend_of(self.raw).name
 
     @property
     def raw(self) -> Any:
-        """The array library's own array, under all levels. It carries no gradient."""
+        """The array of the array library, under all levels, without gradient."""
         data = self.data
         while isinstance(data, Tensor):
             data = data.data
@@ -103,7 +102,7 @@ class Tensor(NumPyOperand):
 
     @property
     def bare(self) -> Any:
-        """The array without the levels that record derivatives: raw, or traced by ``jit``."""
+        """The plain or traced array, without the levels that record derivatives."""
         data: Any = self
         while isinstance(data, Tensor) and data.level.derivative:
             data = data.data
@@ -118,12 +117,12 @@ class Tensor(NumPyOperand):
         Returns
         -------
         numpy.ndarray
-            Of the same shape and dtype.
+            Array of the same shape and dtype.
 
         Raises
         ------
         DetachError
-            If the Tensor requires a gradient: use ``.detach().numpy()``.
+            If the Tensor requires a gradient. Call ``.detach().numpy()``.
 
         Examples
         --------
@@ -140,13 +139,13 @@ class Tensor(NumPyOperand):
         Returns
         -------
         bool, int, float or complex
-            It carries no gradient.
+            Value, without gradient.
 
         Raises
         ------
         DetachError
-            If a transform differentiates the Tensor: use ``.detach().item()``. The result of recorded operations
-            outside of transforms, such as a loss, may be read.
+            If a transform differentiates the Tensor. Call ``.detach().item()``. Outside of transforms, you can read
+            recorded results such as a loss.
 
         Examples
         --------
@@ -164,13 +163,15 @@ class Tensor(NumPyOperand):
 
     @property
     def requires_grad(self) -> bool:
-        """True if operations on this Tensor are recorded. Settable on leaves."""
+        """True if operations on this Tensor are recorded. You can set it on leaves."""
         if type(self) is Tensor and not self.level.ended:
             return self.node is not None
         return self._recorded() is not None
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if type(self) is BatchedTensor:
+            self._check_concrete("requires_grad")
         if not value:
             if not self.is_leaf:
                 raise NotDifferentiableError(
@@ -187,7 +188,7 @@ class Tensor(NumPyOperand):
             self.node = leaf_node(self)
 
     def _recorded(self) -> "Tensor | None":
-        """Return the newest Tensor inside, or this one, on which a derivative is recorded."""
+        """Return the newest Tensor, this or inside, with a recorded derivative, or None."""
         found = strip_constant_levels(self)
         while isinstance(found, BatchedTensor):
             found = strip_constant_levels(found.data)
@@ -195,14 +196,14 @@ class Tensor(NumPyOperand):
 
     @property
     def is_leaf(self) -> bool:
-        """True if no recorded operation made this Tensor."""
+        """True if this Tensor is not the result of a recorded operation."""
         return self.node is None or (type(self.node) is Node and self.node.plan is LEAF)
 
     @property
     def grad(self) -> "Tensor | Any":
         """The sum of the gradients of all backward passes, or None before the first.
 
-        Kept on leaves, and on other Tensors after ``retain_grad()``.
+        It is stored for leaves, and for other Tensors after ``retain_grad()``.
         """
         found: Tensor | Callable[[], Tensor] | None = getattr(self, "_grad", None)
         if found is None:
@@ -238,25 +239,23 @@ class Tensor(NumPyOperand):
         self.grad = None
 
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
-        """Add this Tensor's gradient to ``.grad`` of every leaf that it was made from.
+        """Add the gradient of this Tensor to ``.grad`` of every leaf that it depends on.
 
         Parameters
         ----------
         gradient : array, optional
-            The cotangent of this Tensor, of its shape and dtype. None: 1, for a Tensor of one element.
+            Cotangent of this Tensor, with its shape and dtype. By default 1, for a Tensor of one element.
         retain_graph : bool
-            Keep the values on the tape for another pass.
+            True to keep the values on the tape for another pass.
         create_graph : bool
-            Record the pass itself: gradients can be differentiated again. Implies ``retain_graph``.
+            True to record the pass, so that gradients can be differentiated. Implies ``retain_graph``.
 
         Raises
         ------
         NotDifferentiableError
-            If nothing recorded this Tensor, or it belongs to a transform.
+            If this Tensor is not recorded, or it belongs to a transform.
         GraphFreedError
             If an earlier pass freed the values.
-        ShapeError, DtypeError, MixedBackendsError
-            If ``gradient`` is not like this Tensor.
 
         Examples
         --------
@@ -269,7 +268,7 @@ class Tensor(NumPyOperand):
         CALLS["backward"](self, gradient, retain_graph or create_graph, create_graph)
 
     def retain_grad(self) -> None:
-        """Make backward passes keep the gradient of this non-leaf Tensor in ``.grad``.
+        """Store the gradient of this non-leaf Tensor in ``.grad`` in backward passes.
 
         Examples
         --------
@@ -283,22 +282,22 @@ class Tensor(NumPyOperand):
         CALLS["retain_grad"](self)
 
     def register_hook(self, hook: Any) -> Any:
-        """Call ``hook`` in backward passes with the whole gradient of this Tensor.
+        """Call ``hook`` in backward passes with the complete gradient of this Tensor.
 
         Parameters
         ----------
         hook : callable
-            A function of the gradient. A result other than None replaces it, and has its shape and dtype.
+            Function of the gradient. A result other than None replaces the gradient, with the same shape and dtype.
 
         Returns
         -------
         HookHandle
-            Its ``remove()`` removes the hook.
+            Object with the method ``remove()``.
 
         Raises
         ------
         NotDifferentiableError
-            If this Tensor requires no gradient.
+            If this Tensor does not require a gradient.
 
         Examples
         --------
@@ -312,14 +311,14 @@ class Tensor(NumPyOperand):
         return CALLS["register_hook"](self, hook)
 
     def detach(self) -> "Tensor":
-        """Return the present values as a constant for every derivative.
+        """Return the present values as a constant in all transforms.
 
-        Inside of nested transforms it is a constant for all of them. Members that ``vmap`` maps over stay mapped.
+        Values that ``vmap`` maps over remain mapped.
 
         Returns
         -------
         Tensor
-            Later writes to either Tensor do not change the other.
+            Constant. Later writes to either Tensor do not change the other.
 
         Examples
         --------
@@ -332,22 +331,22 @@ class Tensor(NumPyOperand):
 
     @property
     def op(self) -> Any:
-        """The operation that made this Tensor, or None for a leaf.
+        """The operation of this Tensor, with ``name``, ``args`` and ``settings``.
 
-        It has the attributes ``.name``, ``.args`` and ``.settings``.
+        None for a leaf.
         """
         return CALLS["op"](self)
 
     @property
     def parents(self) -> "tuple[Tensor, ...]":
-        """The operands of ``op`` that a derivative flows to."""
+        """The operands of ``op`` with a derivative."""
         return CALLS["parents"](self)
 
     @property
     def grad_fn(self) -> Any:
-        """The pullback of ``op``, or None for a leaf.
+        """The pullback of ``op``: a function that returns the cotangents of ``parents``.
 
-        Called with a cotangent, it returns those of ``parents``.
+        None for a leaf.
         """
         return CALLS["grad_fn"](self)
 
@@ -366,7 +365,7 @@ class Tensor(NumPyOperand):
             raise CALLS["detach_error"](what)
 
     def _check_read(self, what: str) -> None:
-        """Raise for a value without a number, and for one that a transform differentiates."""
+        """Raise an error for a traced value, or one that a transform differentiates."""
         self._check_concrete(what)
         found = self._recorded()
         if found is not None and found.level.id:
@@ -393,7 +392,7 @@ class Tensor(NumPyOperand):
         return int(self._number("an index"))
 
     def __bool__(self) -> bool:
-        # a test in Python selects a branch and enters no value, so no gradient is lost: requires_grad is allowed
+        # a condition selects a branch and is not part of a value, so that no gradient is lost
         if self.size != 1:
             raise TypeError(
                 f"bool(): the Tensor must have one element, got shape {self.shape}. Use agrad.any or agrad.all."
@@ -405,9 +404,8 @@ class Tensor(NumPyOperand):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The memory on a CUDA device, for Numba, CuPy and others.
 
-        The attribute does not exist for any other memory. Raises ``HiddenMemoryError``, a ``DetachError``, for a Tensor
-        that requires a gradient or is traced: ``hasattr`` is then False, and CuPy's arrays leave their operators to the
-        Tensor instead of computing on its memory.
+        The attribute does not exist for other memory. For a Tensor that requires a gradient or is traced, ``hasattr``
+        is False, so that operators of CuPy arrays defer to the Tensor.
         """
         found = getattr(self.raw, "__cuda_array_interface__", None)
         if found is None:
@@ -447,23 +445,17 @@ class Tensor(NumPyOperand):
         self._check_concrete("format()")
         return format(self._item(), spec)
 
-    # ------------------------------------------------------------------ indexing and change in place
+    # ------------------------------------------------------------------ change in place
 
     def assign(self, raw: Any) -> None:
         """Replace the values by an array of the same shape and dtype.
 
-        Optimizers update leaves in this way. Nothing is recorded and the leaf remains the same leaf; graphs recorded
-        before keep the old values.
+        Optimizers update leaves with this method. It is not recorded, and graphs keep the old values.
 
         Parameters
         ----------
         raw : array or Tensor
-            An array of the Tensor's backend, shape and dtype. Of a Tensor, the values.
-
-        Raises
-        ------
-        OperandError
-            If shape or dtype differ, or ``vmap`` maps the array.
+            New values, of the same backend, shape and dtype.
 
         Examples
         --------
@@ -486,20 +478,16 @@ class Tensor(NumPyOperand):
 
 
 class RecordedTensor(Tensor):
-    """A Tensor that the short call path does not take.
+    """A Tensor that the short call path does not process.
 
-    Its level is not a tape, or its data is another Tensor. Only its class distinguishes it, because the short path
-    reads the type anyway and needs no further test.
+    Its level is not a tape, or its data is a Tensor. The short path tests only the class.
     """
 
     __slots__ = ()
 
 
 class BatchedTensor(RecordedTensor):
-    """A Tensor of a batch level.
-
-    Its data has one axis more than its ``shape``: the mapped axis, which comes first.
-    """
+    """A Tensor of a batch level, whose data has a batch axis before its ``shape``."""
 
     __slots__ = ()
 
@@ -518,27 +506,12 @@ class BatchedTensor(RecordedTensor):
     def size(self) -> int:
         return math.prod(self.shape)
 
-    @property
-    def requires_grad(self) -> bool:
-        return self._recorded() is not None
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self._check_concrete("requires_grad")
-
-    @property
-    def is_leaf(self) -> bool:
-        return False
-
 
 RecordedTensor.__name__ = RecordedTensor.__qualname__ = BatchedTensor.__name__ = BatchedTensor.__qualname__ = "Tensor"
 
 
 def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
-    """Return a Tensor of ``data`` at a level.
-
-    ``node`` is the level's record of it, None for a constant.
-    """
+    """Return a Tensor at a level with its record ``node`` (None: constant)."""
     tensor = Tensor() if level.short and not isinstance(data, Tensor) else level.kind()
     tensor.data = data
     tensor.level = level
@@ -547,10 +520,9 @@ def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
 
 
 def strip_constant_levels(value: Any) -> Any:
-    """Strip the levels at which ``value`` is constant.
+    """Return the plain array, or the recorded Tensor, under constant levels.
 
-    Returns the raw array, or the Tensor that is recorded. A Tensor is returned in a new wrapper, because the user may
-    change theirs in place before the tape is read.
+    A Tensor is returned in a new wrapper, because the user may write to theirs before the tape is read.
     """
     while isinstance(value, Tensor):
         level = value.level
@@ -564,7 +536,7 @@ def strip_constant_levels(value: Any) -> Any:
 
 
 def present(value: Any) -> Any:
-    """Return a value without the levels that have ended (see ``Level.outlived``)."""
+    """Return a value without the levels that have ended (``Level.outlived``)."""
     while isinstance(value, Tensor) and is_over(value.level):
         value = value.level.outlived(value)
     return value

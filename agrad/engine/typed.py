@@ -1,7 +1,6 @@
-"""Types of functions that return a Tensor where an argument is one, for checkers.
+"""Types of functions that return a Tensor for a Tensor, for type checkers.
 
-For arrays of a library the result is one of that library, which checkers take for anything. ``of_array`` and its like
-name the arguments that decide. No module imports this one at run time.
+For other arrays, the result is ``Any``. No module imports this one at run time.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,8 +16,8 @@ R_co = TypeVar("R_co", covariant=True)
 class Overloaded(Protocol):
     """A function with a signature for Tensors and one for other arrays.
 
-    A type checker that takes a function's parameters over to another function may take the first signature for the
-    only one. ``grad`` and its like therefore have a signature of their own for these functions.
+    A type checker may use only the first signature when it transfers parameters to another function. Transforms
+    therefore have separate signatures for these functions.
     """
 
     _overloaded: None
@@ -56,7 +55,7 @@ class OfSequence(Overloaded, Protocol[P]):
 
 
 class OfFirst(Overloaded, Protocol[P, R_co]):
-    """A function that decides by its first argument, which may have a name."""
+    """A function whose first argument determines the type of the result."""
 
     @overload
     def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
@@ -79,7 +78,7 @@ class Primitive(OfArray[P], PrimitiveFunction, Protocol[P]):
 
 
 class DefinesPrimitive(Protocol):
-    """``primitive`` with settings, before it is given a function."""
+    """``primitive`` with options, before the function."""
 
     def __call__(self, function: Callable[Concatenate[Any, Any, P], Any], /) -> Primitive[P]: ...
 

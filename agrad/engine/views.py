@@ -1,9 +1,8 @@
 """Views: Tensors that share another's memory, and writes to Tensors that share it.
 
-The implementation is functional: no array is ever written into. The arrays decide the effect of a write: if the library
-made a view, a write in its own code would change both arrays, and so both Tensors change. The write-back rules of
-the operations that made the view put the new values into the base, and every other view is computed again from the new
-base. Derivatives follow by the ordinary rules.
+The implementation is functional: no array is overwritten. If the library returned a view, a write in its code would
+change both arrays, and so both Tensors change. The write-back rules of the operations of the view compute the new base,
+and every other view is recomputed from it. The usual derivative rules apply.
 """
 
 import weakref
@@ -23,14 +22,13 @@ from agrad.errors import LeafMutationError, OperandError, PrimitiveDefinitionErr
 from agrad.registry import CALLS, names_of, namespace
 
 Steps = tuple[tuple[Any, dict[str, Any]], ...]
-"""The operations that made a view of its base: primitives, each with its settings."""
+"""The operations from a base to its view: primitives, each with its options."""
 
 
 class Link(weakref.ref[Tensor]):
-    """The link from a view to its base, which the view holds.
+    """The link from a view to its base, which belongs to the view.
 
-    It is itself a weak reference to the base, by which the base finds its views. The base holds nothing: the link is
-    freed with the view, and there is no reference cycle.
+    It is a weak reference to the base, by which the base finds its views without a reference cycle.
     """
 
     __slots__ = ("base", "steps", "view")
@@ -41,10 +39,10 @@ class Link(weakref.ref[Tensor]):
 
 
 def write_back_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a write-back rule as a function of the argument, value and settings.
+    """Return a write-back rule as a function of the argument, value and options.
 
-    It gives a primitive's argument after a write to the result. ``function`` is the rule, which may name ``xp``, the
-    argument, ``value``, and settings after a star.
+    It returns the argument of the primitive after a write to the result. The parameters of the rule ``function`` may be
+    ``xp``, the argument, ``value``, and options after a star.
     """
     names, settings = names_of(function)
     what = f"the write-back rule of {primitive.name}"
@@ -60,7 +58,7 @@ def write_back_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..
 
 
 def link(view: Tensor, base: Tensor, steps: Steps) -> None:
-    """Link ``view``, which ``steps`` made of ``base``: a write to one changes both."""
+    """Link ``view``, the result of ``steps`` on ``base``, for writes to both."""
     made = view._link = Link(base)
     made.base, made.steps, made.view = base, steps, weakref.ref(view)
 
@@ -91,7 +89,7 @@ SCALARS = Memo(lambda kind: _is_copy(kind, lambda xp: xp.sum(xp.asarray([0.0])),
 
 
 def with_scalars(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
-    """Return an elementwise function that returns scalars if the library's own do."""
+    """Return an elementwise function that returns scalars if library functions do."""
     if isinstance(function, np.ufunc) or backend.shares_memory is None or not SCALARS[backend.array_types[0]]:
         return function
 
@@ -108,7 +106,7 @@ def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out:
     alone = len(args) == len(primitive.arrays)  # indexing by index arrays copies
     shares = SPLIT if primitive.splits else SHARING
     if alone and isinstance(out, Tensor) and isinstance(base, Tensor) and shares[type(out.raw)]:
-        # an element of each member of a map lies in a view of all members' elements
+        # an element of each batch element is a view of the array of all
         element = primitive.sum_slices is not None and not out.shape
         if element and COPIED_ELEMENTS[type(out.raw), Ellipsis in settings["index"]]:
             return out
@@ -120,9 +118,9 @@ def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out:
 
 
 def _is_scalar_member(tensor: Tensor) -> bool:
-    """Return True if each mapped member, computed alone, would be a scalar.
+    """Return True if each batch element would be a scalar outside of ``vmap``.
 
-    The parts of a complex scalar are scalars, any other view is an array.
+    The parts of a complex scalar are scalars, and all other views are arrays.
     """
     if tensor.shape or not SCALARS[type(tensor.raw)]:
         return False
@@ -136,13 +134,13 @@ def _is_scalar_member(tensor: Tensor) -> bool:
 
 
 def is_view_at(view: Any, base: Any, steps: Steps) -> bool:
-    """Return True if ``steps`` made ``view`` of ``base`` and both still share memory."""
+    """Return True if ``view`` is ``steps`` of ``base``, and shares its memory."""
     made = getattr(view, "_link", None) if isinstance(view, Tensor) else None
     return made is not None and made.base is base and made.steps == steps and shares_memory(view, made)
 
 
 def shares_memory(view: Tensor, made: Link) -> bool:
-    """Return True if a view and its base share memory; mark traces that need layouts."""
+    """Return True if a view and its base share memory. Traces may depend on layouts."""
     trace = mode().trace
     if trace is not None and any(primitive.by_layout for primitive, _ in made.steps):
         trace.by_layout = True
@@ -161,7 +159,7 @@ def _replay(base: Tensor, steps: Steps) -> Any:
 
 
 def _written_back(base: Tensor, steps: Steps, value: Any) -> Any:
-    """Return ``base`` with ``value`` written to the view of it that ``steps`` make."""
+    """Return ``base`` with ``value`` written to its view ``steps``."""
     stages: list[Any] = [base]
     for primitive, settings in steps[:-1]:
         stages.append(primitive.bind(stages[-1], **settings))
@@ -171,7 +169,7 @@ def _written_back(base: Tensor, steps: Steps, value: Any) -> Any:
 
 
 def _above(tensor: Tensor) -> list[tuple["weakref.ref[Tensor]", Steps]]:
-    """Return the bases of a Tensor, nearest first, each with the steps of its view."""
+    """Return the bases of a Tensor, nearest first, with the steps of its view."""
     found = []
     made = getattr(tensor, "_link", None)
     while made is not None and shares_memory(tensor, made):
@@ -182,10 +180,9 @@ def _above(tensor: Tensor) -> list[tuple["weakref.ref[Tensor]", Steps]]:
 
 
 def bases_of(tensor: Tensor) -> list[tuple[Tensor, Steps]]:
-    """Return the bases that a write to this Tensor must change, nearest first.
+    """Return the bases that a write to this Tensor changes, nearest first, with steps.
 
-    Each comes with the steps from it to the one before. A base that only this view held is left out, because neither it
-    nor another view of it can be read.
+    A base to which only this view refers is omitted, because nothing can read it.
     """
     above = _above(tensor)
     tensor._link = None
@@ -205,7 +202,7 @@ def bases_of(tensor: Tensor) -> list[tuple[Tensor, Steps]]:
 def _below(root: Tensor) -> list[tuple[Tensor, Tensor, Steps, bool]]:
     """Return the views of a Tensor and their views: view, base, steps, silent.
 
-    ``silent`` is true if the view was made while nothing was recorded.
+    ``silent`` is True for a view that was not recorded.
     """
     found, bases = [], [root]
     for base in bases:
@@ -223,7 +220,7 @@ def _below(root: Tensor) -> list[tuple[Tensor, Tensor, Steps, bool]]:
 
 
 def _check_readable(tensor: Tensor, what: str) -> None:
-    """Raise ``ReadOnlyViewError`` for a read-only view, be it a copy or not."""
+    """Raise ``ReadOnlyViewError`` for a read-only view."""
     backend = backend_of(tensor.raw)
     if backend.read_only(tensor.raw):
         root = tensor
@@ -256,10 +253,9 @@ def _check(tensor: Tensor, bases: list[tuple[Tensor, Steps]], what: str) -> None
 def become(tensor: Tensor, result: Tensor) -> None:
     """Replace a Tensor by ``result``, of the same shape and dtype, in place.
 
-    If nothing is recorded, only the values change: a leaf remains the same leaf, and a result keeps its place on the
-    tape, whose derivatives are those at the values it was recorded with.
+    If nothing is recorded, only the values change. A leaf remains the same leaf, and a result keeps its node.
     """
-    if result.level.id < 0:  # a tracer of a raw array, which has no record of a derivative
+    if result.level.id < 0:  # a tracer of a plain array, without a derivative
         tensor.__class__ = result.__class__
         tensor.data, tensor.level, tensor.node = result.data, result.level, result.node
         return
@@ -303,7 +299,7 @@ def with_nodes_of(old: Any, new: Any) -> Any:
 
 
 def _mapped_by(level: Any, value: Any) -> Any:
-    """Return a value with a copy for each member of a map, whose derivatives add up."""
+    """Return a value broadcast over the batch of a level, so that derivatives add up."""
     with enable_grad():
         return level.wrap(namespace.broadcast_to(value, (level.members, *value.shape)))
 
@@ -323,10 +319,7 @@ def _replace(tensor: Tensor, result: Any) -> None:
 
 
 def is_protected(tensor: Tensor) -> bool:
-    """Return True for a leaf that requires a gradient and is recorded at present.
-
-    It must not be changed in place.
-    """
+    """Return True for a recorded leaf that requires a gradient."""
     # inside a transform the leaf belongs to the transform, so this Tensor object may be replaced
     return tensor.node is not None and tensor.level.id == 0 and tensor.is_leaf and is_recording(0)
 
@@ -339,7 +332,7 @@ def _check_argument(tensor: Tensor) -> None:
 
 
 def check_writable(tensor: Tensor, what: str) -> None:
-    """Raise ``LeafMutationError`` for a leaf that must not be changed in place."""
+    """Raise ``LeafMutationError`` for a leaf that must not change in place."""
     trace = mode().trace
     if trace is not None and trace.keeps_rules:
         trace.check_writable(tensor)
@@ -352,7 +345,7 @@ def check_writable(tensor: Tensor, what: str) -> None:
 
 
 def _share_hooks(before: Any, node: Any) -> None:
-    """Make the hooks on a view's earlier value those of its new one too."""
+    """Add the hooks of the earlier value of a view to its new value."""
     if type(node) is Node and node is not before and hasattr(before, "hooks"):
         node.hooks = before.hooks
         if not node.plan.retains:
@@ -362,9 +355,8 @@ def _share_hooks(before: Any, node: Any) -> None:
 def write(tensor: Tensor, result: Any, what: str) -> Any:
     """Replace a Tensor by ``result``, and update every Tensor that shares its memory.
 
-    All changes in place end here; no array is written into. Returns the Tensor itself, or NotImplemented if that is the
-    result. Raises, before any change, ``OperandError`` for another shape or dtype, ``LeafMutationError`` for a leaf
-    that requires a gradient and a view of one, ``ReadOnlyViewError`` for a view that cannot be written to.
+    All changes in place use this function. It returns the Tensor, or NotImplemented if that is the result. Errors are
+    raised before any change.
     """
     if result is NotImplemented or result is tensor:
         return result

@@ -376,7 +376,7 @@ def test_kernels_are_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KERNELS, ("numpy", "mine", "forward"), None)
     del KERNELS["numpy", "mine", "forward"]
     kernel("numpy", "mine", "forward")(lambda z: z)
-    with pytest.raises(PrimitiveDefinitionError, match="filed twice"):
+    with pytest.raises(PrimitiveDefinitionError, match="registered once"):
         kernel("numpy", "mine", "forward")(lambda x: x)
     with pytest.raises(PrimitiveDefinitionError, match=r"kernel of mine on numpy: parameters must be among x, got 'z'"):
         mine(np.ones(2))
