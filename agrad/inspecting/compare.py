@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agrad.backends import backend_of_type, load, use_backend
+from agrad.backends import load, use_backend
 from agrad.dtypes import dtype_name, is_floating
 from agrad.engine.anomalies import users_line
 from agrad.engine.levels import GLOBAL_TAPE, OutputCotangents
@@ -14,7 +14,7 @@ from agrad.engine.observing import Observer, Proceed
 from agrad.engine.tape import Mode, Node, _ModeChange
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import ConfigurationError, OperandError, described
-from agrad.inspecting.text import raw_of
+from agrad.inspecting.text import host, raw_of
 from agrad.transforms.arguments import is_array
 from agrad.transforms.grad import vjp
 from agrad.transforms.trees import flatten, paths, unflatten
@@ -23,48 +23,45 @@ _SINGLE = ("float32", "complex64")
 
 
 class Entry(NamedTuple):
-    """One operation of a run, with its results on the host.
-
-    None stands for a cotangent of zero.
-    """
+    """One operation of a run, with its results on the host, None for a zero cotangent."""
 
     operation: str
     direction: str
-    """``"forward"``; ``"tangent"`` and ``"backward"`` for derivative rules; ``"result"`` for the function's results."""
+    """``"forward"``; ``"tangent"`` or ``"backward"`` for derivative rules; ``"result"`` for results of the function."""
     names: tuple[str, ...]
-    """Names of the results: outputs, or the arguments whose cotangents they are."""
+    """Names of the results: outputs, or the arguments of the cotangents."""
     values: tuple[Any, ...]
     where: str | None
 
 
 class Difference(NamedTuple):
-    """An operation whose result is not the same on two backends."""
+    """An operation with different results on two backends."""
 
     number: int
-    """The number of the operation in the run, forward and backward ones counted together."""
+    """The index of the operation in the run, in both directions together."""
     operation: str
     direction: str
     result: str
-    """The name of the result: an output, or the argument whose cotangent it is."""
+    """The name of the result: an output, or the argument of the cotangent."""
     backends: tuple[str, str]
     what: str
     """The difference in words: of values, shape, dtype or operation."""
-    absolute: float
+    absolute: float = math.nan
     """The largest absolute difference; nan if the values cannot be compared."""
-    relative: float
+    relative: float = math.nan
     """The same, relative to the largest value."""
-    element: tuple[int, ...] | None
+    element: tuple[int, ...] | None = None
     """The index of the largest difference."""
-    values: tuple[Any, Any]
+    values: tuple[Any, Any] = (None, None)
     """The two numbers at that index."""
-    where: str | None
-    """``file:line: text`` of the user's code."""
+    where: str | None = None
+    """``file:line: text`` of your code."""
 
     def __str__(self) -> str:
         kind = {
             "forward": f"the value of {self.operation}",
             "tangent": f"the tangent of {self.operation}",
-            "backward": f"the gradient of {self.operation} by {self.result}",
+            "backward": f"the gradient of {self.operation} with respect to {self.result}",
             "result": f"the {self.result}",
             "path": "the function",
         }[self.direction]
@@ -81,9 +78,9 @@ class Comparison:
     def __init__(self, backends: tuple[str, ...], operations: int, differences: Sequence[Difference]) -> None:
         self.backends = backends
         self.operations = operations
-        """The number of results compared, forward and backward, on each backend."""
+        """The number of compared results on each backend."""
         self.differences: tuple[Difference, ...] = tuple(differences)
-        """All results that differ, in the order of computation, with those that follow from the first."""
+        """All results that differ, in the order of computation, including consequences of the first."""
 
     @property
     def first(self) -> Difference | Any:
@@ -105,7 +102,7 @@ class Comparison:
 
 
 class _Watch(_ModeChange, Observer):
-    """A mode that keeps the results of every operation."""
+    """A mode that records the results of every operation."""
 
     looks = True
     lines = True
@@ -135,18 +132,12 @@ class _Watch(_ModeChange, Observer):
         return parts
 
     def _add(self, operation: str, direction: str, names: Any, parts: Sequence[Any], where: str | None) -> None:
-        values = tuple([None if part is None else _host(part) for part in parts])
+        values = tuple([None if part is None else np.array(host(raw_of(part))) for part in parts])
         self.entries.append(Entry(operation, direction, names, values, where))
 
 
 def _names(primitive: Any, outputs: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple([primitive.output_name(i) for i in range(len(outputs))])
-
-
-def _host(value: Any) -> Any:
-    raw = raw_of(value)
-    backend = backend_of_type(type(raw))
-    return np.asarray(raw) if backend is None else np.array(backend.to_host(raw))
 
 
 def _run(f: Callable[..., Any], args: tuple[Any, ...], name: str, grad: bool) -> list[Entry]:
@@ -156,7 +147,7 @@ def _run(f: Callable[..., Any], args: tuple[Any, ...], name: str, grad: bool) ->
     with use_backend(backend_name, device_name or None):
         backend = load(backend_name)
         device = backend.device(device_name or None)
-        placed = [backend.from_host(_host(leaf), device) if is_array(leaf) else leaf for leaf in leaves]
+        placed = [backend.from_host(host(raw_of(leaf)), device) if is_array(leaf) else leaf for leaf in leaves]
         chosen = [i for i, leaf in enumerate(placed) if is_array(leaf) and is_floating(leaf.dtype)]
         results: list[Any] = []
         names: list[str] = []
@@ -176,8 +167,8 @@ def _run(f: Callable[..., Any], args: tuple[Any, ...], name: str, grad: bool) ->
                 value, pull = vjp(on_leaves, *[placed[i] for i in chosen])
             else:
                 value, pull = on_leaves(*[wrap(placed[i], GLOBAL_TAPE) for i in chosen]), None
-            ended = [Entry("", "result", (n,), (_host(v),), None) for n, v in zip(names, results, strict=True)]
-            watch.entries += ended
+            for name, result in zip(names, results, strict=True):
+                watch._add("", "result", (name,), (result,), None)
             if pull is not None and value:
                 rng = np.random.default_rng(0)
                 pull(tuple([backend.from_host(_cotangent(y, rng), backend.device_of(raw_of(y))) for y in value]))
@@ -185,10 +176,7 @@ def _run(f: Callable[..., Any], args: tuple[Any, ...], name: str, grad: bool) ->
 
 
 def _cotangent(y: Any, rng: np.random.Generator) -> np.ndarray:
-    """Return random numbers of a result's shape and dtype.
-
-    Every element then has a weight of its own.
-    """
+    """Return random numbers with the shape and dtype of a result."""
     kind = dtype_name(y.dtype)
     drawn = rng.uniform(0.5, 1.5, tuple(y.shape)) + (1j * rng.uniform(0.5, 1.5, y.shape) if "complex" in kind else 0)
     return np.asarray(drawn).astype(kind)
@@ -269,8 +257,8 @@ def _differences(
     out: list[Difference] = []
     for index, (a, b) in enumerate(zip(expected, found, strict=False)):
         if (a.operation, a.direction, a.names) != (b.operation, b.direction, b.names):
-            what = f"{_called(a)} on the one, {_called(b)} on the other, so it took another way"
-            return [*out, _other(index, a._replace(direction="path"), backends, what)]
+            what = f"{_called(a)} on the first, {_called(b)} on the second, so it took another path"
+            return [*out, _difference(index, a._replace(direction="path"), backends, what)]
         for name, x, y in zip(a.names, a.values, b.values, strict=True):
             difference = _compare(index, a, name, x, y, backends, rtol, atol)
             if difference is not None:
@@ -279,8 +267,8 @@ def _differences(
     if len(expected) != len(found):
         longer = max(expected, found, key=len)
         index = min(len(expected), len(found))
-        what = f"{len(expected)} operations on the one and {len(found)} on the other"
-        out.append(_other(index, longer[index]._replace(direction="path"), backends, what))
+        what = f"{len(expected)} operations on the first and {len(found)} on the second"
+        out.append(_difference(index, longer[index]._replace(direction="path"), backends, what))
     return out
 
 
@@ -288,22 +276,19 @@ def _called(entry: Entry) -> str:
     return f"the gradient of {entry.operation}" if entry.direction == "backward" else entry.operation or "the result"
 
 
-def _other(index: int, a: Entry, backends: tuple[str, str], what: str, name: str = "") -> Difference:
-    name = name or a.names[0]
-    return Difference(
-        index, a.operation, a.direction, name, backends, what, math.nan, math.nan, None, (None, None), a.where
-    )
+def _difference(index: int, a: Entry, backends: tuple[str, str], what: str, name: str = "", *rest: Any) -> Difference:
+    return Difference(index, a.operation, a.direction, name or a.names[0], backends, what, *rest, where=a.where)
 
 
 def _compare(
     index: int, a: Entry, name: str, x: Any, y: Any, backends: tuple[str, str], rtol: float | None, atol: float
 ) -> Difference | None:
     if x is None or y is None:
-        return None if x is y else _other(index, a, backends, "a cotangent on one of them only", name)
+        return None if x is y else _difference(index, a, backends, "a cotangent on only one of them", name)
     if x.shape != y.shape:
-        return _other(index, a, backends, f"shape {x.shape} and {y.shape}", name)
+        return _difference(index, a, backends, f"shape {x.shape} and {y.shape}", name)
     if dtype_name(x.dtype) != dtype_name(y.dtype):
-        return _other(index, a, backends, f"dtype {dtype_name(x.dtype)} and {dtype_name(y.dtype)}", name)
+        return _difference(index, a, backends, f"dtype {dtype_name(x.dtype)} and {dtype_name(y.dtype)}", name)
     if rtol is None:
         rtol = 1e-4 if dtype_name(x.dtype) in _SINGLE else 1e-9
     if not x.size:
@@ -325,9 +310,7 @@ def _compare(
     place = f" at element {list(element)}" if element else ""
     amount = "" if exact or math.isinf(worst) else f", off by {worst:.3g} ({relative:.2g} of the largest value)"
     what = f"{_number(pair[0])} and {_number(pair[1])}{place}{amount}"
-    return Difference(
-        index, a.operation, a.direction, name, backends, what, worst, relative, element or None, pair, a.where
-    )
+    return _difference(index, a, backends, what, name, worst, relative, element or None, pair)
 
 
 def _number(value: Any) -> str:

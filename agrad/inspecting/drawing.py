@@ -1,4 +1,4 @@
-"""Pictures in SVG: a graph in layers, and a flame of times."""
+"""SVG figures: a graph in layers, and a flame graph of times."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from html import escape
 from typing import NamedTuple
 
 _LETTER = 6.2
-"""The mean width of a letter in a font of 11 pixels."""
+"""The mean width of a letter in an 11-pixel font."""
 _LINE = 14
 _GAP = 34
 _BAR = 20
 _WIDTH = 960
-_COLOURS = {"forward": "#9ecae1", "tangent": "#a1d99b", "backward": "#fdae6b"}
+_COLORS = {"forward": "#9ecae1", "tangent": "#a1d99b", "backward": "#fdae6b"}
 _OTHER = "#d9d9d9"
 
 
@@ -21,7 +21,7 @@ class Box(NamedTuple):
     number: int
     lines: list[str]
     inputs: list[int]
-    """The numbers of other boxes; those that are not drawn get no arrow."""
+    """The numbers of other boxes, with arrows from boxes that are drawn."""
     leaf: bool
     output: bool
 
@@ -39,10 +39,7 @@ def _svg(width: float, height: float, parts: Sequence[str]) -> str:
 
 
 def layered(boxes: Sequence[Box]) -> str:
-    """Return a graph as SVG.
-
-    Each box is drawn one layer below the lowest of its inputs.
-    """
+    """Return a graph as SVG, with each box one layer below the lowest of its inputs."""
     depth: dict[int, int] = {}
     layers: list[list[Box]] = []
     for box in boxes:
@@ -55,7 +52,7 @@ def layered(boxes: Sequence[Box]) -> str:
     parts = []
     y = 10.0
     for layer in layers:
-        # below the mean of the inputs, so that fewer arrows cross
+        # in the order of the mean positions of the inputs, so that fewer arrows cross
         layer = sorted(layer, key=lambda box: _mean([places[i][0] for i in box.inputs if i in places], whole / 2))
         x = (whole - sum(widths[box.number] + 20 for box in layer)) / 2 + 10
         for box in layer:
@@ -81,16 +78,16 @@ def _mean(values: Sequence[float], default: float) -> float:
 
 
 def _box(box: Box, x: float, y: float, width: float, height: float) -> str:
-    colour, stroke = "#dbe9f6" if box.leaf else "#ffffff", 2.5 if box.output else 1
+    color, stroke = "#dbe9f6" if box.leaf else "#ffffff", 2.5 if box.output else 1
     lines = [_text(x + width / 2, y + 4 + _LINE * (k + 0.8), line) for k, line in enumerate(box.lines)]
     return (
         f'<g><rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{0 if box.leaf else 8}" '
-        f'fill="{colour}" stroke="#444" stroke-width="{stroke}"/>{"".join(lines)}</g>'
+        f'fill="{color}" stroke="#444" stroke-width="{stroke}"/>{"".join(lines)}</g>'
     )
 
 
 class Bar(NamedTuple):
-    """A time with the names of all bars below it and its own."""
+    """A time with the names of all bars below it and its name."""
 
     path: tuple[str, ...]
     seconds: float
@@ -105,7 +102,7 @@ class _Flame:
 
 
 def flame(bars: Sequence[Bar]) -> str:
-    """Return times as bars on bars in SVG, the longest of a bar's parts to the left."""
+    """Return times as a flame graph in SVG, with the longest parts on the left."""
     root = _Flame()
     for bar in bars:
         here = root
@@ -118,10 +115,10 @@ def flame(bars: Sequence[Bar]) -> str:
     whole = sum(part.seconds for part in root.parts.values())
     parts: list[str] = []
 
-    def draw(here: _Flame, x: float, level: int, colour: str) -> None:
+    def draw(here: _Flame, x: float, level: int, color: str) -> None:
         for name, part in sorted(here.parts.items(), key=lambda item: -item[1].seconds):
             width = _WIDTH * part.seconds / whole if whole else 0.0
-            own = _COLOURS.get(name, colour) if level == 1 else colour
+            own = _COLORS.get(name, color) if level == 1 else color
             parts.append(_bar(name, part, (x, height - (level + 1) * _BAR, width), own))
             draw(part, x, level + 1, own)
             x += width
@@ -130,7 +127,7 @@ def flame(bars: Sequence[Bar]) -> str:
     return _svg(_WIDTH, height, parts)
 
 
-def _bar(name: str, part: _Flame, place: tuple[float, float, float], colour: str) -> str:
+def _bar(name: str, part: _Flame, place: tuple[float, float, float], color: str) -> str:
     x, y, width = place
     room = int((width - 6) / _LETTER)
     shown = name if len(name) <= room else name[: room - 1] + "\u2026" if room > 3 else ""
@@ -138,5 +135,5 @@ def _bar(name: str, part: _Flame, place: tuple[float, float, float], colour: str
     label = _text(x + 3, y + 14, shown, "start") if shown else ""
     return (
         f'<g><title>{escape(title)}</title><rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{_BAR - 1}" '
-        f'fill="{colour}" stroke="#fff" stroke-width="0.5"/>{label}</g>'
+        f'fill="{color}" stroke="#fff" stroke-width="0.5"/>{label}</g>'
     )

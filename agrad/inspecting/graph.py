@@ -1,4 +1,4 @@
-"""``agrad.graph`` of Tensors: a tape as a list of operations, or drawn."""
+"""``agrad.graph`` of Tensors: a tape as a list of operations, or as a figure."""
 
 import shutil
 import subprocess
@@ -20,18 +20,18 @@ from agrad.inspecting.text import aligned, one_line, raw_of
 from agrad.inspecting.values import MISSING, Recall, entry, settings_of
 
 _SECONDS = 60
-"""The time that the program dot may take, in seconds."""
+"""Timeout of the program dot in seconds."""
 
 
 class Input(NamedTuple):
     """An operand of an operation: a row, or the value of a constant."""
 
     row: int | None = None
-    """The number of the row, None for a constant."""
+    """The number of the row, or None for a constant."""
     value: Any = None
-    """A constant's number or raw array; None for a row, and if the constant is not kept."""
+    """The number or plain array of a constant. None for a row, or if the constant is not stored."""
     name: str | None = None
-    """The name given to a constant."""
+    """The name of a constant."""
 
     def __str__(self) -> str:
         if self.row is not None:
@@ -44,34 +44,34 @@ class Row:
     """One line of a tape."""
 
     index: int
-    """The number of the row. It is higher than those of its inputs."""
+    """The number of the row, larger than the numbers of its inputs."""
     op: str | None
-    """The operation; None for a leaf or a constant."""
+    """The operation, or None for a leaf or a constant."""
     name: str | None
-    """The name given by the user, or ``"leaf"`` or ``"constant"``."""
+    """The name from ``names``, or ``"leaf"`` or ``"constant"``."""
     shape: tuple[int, ...] | None
     dtype: DType | None
     value: Any
-    """The raw array; None if it is not kept and cannot be computed again."""
+    """The plain array, or None if it is not stored and cannot be recomputed."""
     gradient: Any = None
-    """The raw gradient of the outputs by this value; None if not asked for, or if none flows to it."""
+    """The gradient of the outputs with respect to this value, or None if there is none."""
     inputs: tuple[Input, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     consumers: int = 0
-    """The number of operations that use the value, among those that reach an output."""
+    """The number of operations that use the value, before an output."""
     output: bool = False
-    """True for the outputs that the graph was asked for."""
+    """True for the outputs of the graph."""
     seconds: float | None = None
-    """The time of the operation in the call of a function; None on a tape, and for inputs and constants."""
+    """The time of the operation in a function call. None on a tape, and for inputs and constants."""
 
     @property
     def bytes(self) -> int | None:
-        """The size of the value in bytes, None if it is not kept."""
+        """The size of the value in bytes, or None if it is not stored."""
         return None if self.value is None else size_of(self.value)
 
     @property
     def cost(self) -> str:
-        """The size and the time as text, as far as they are known."""
+        """The size and the time as text, if known."""
         parts = [] if self.bytes is None else [f"{self.bytes:,} B"]
         return ", ".join([*parts, *([] if self.seconds is None else [f"{self.seconds * 1e6:,.1f} us"])])
 
@@ -82,10 +82,7 @@ class Row:
 
 
 def make_row(index: int, op: str | None, name: str | None, value: Any, meta: Meta | None = None, **rest: Any) -> Row:
-    """Return a row of a value.
-
-    Its shape and dtype are taken from ``meta`` if the value is None.
-    """
+    """Return a row of a value, or of ``meta`` if the value is None."""
     raw = raw_of(value)
     known = raw if hasattr(raw, "shape") else meta
     shape, dtype = (None, None) if known is None else (tuple(known.shape), as_dtype(known.dtype))
@@ -93,16 +90,16 @@ def make_row(index: int, op: str | None, name: str | None, value: Any, meta: Met
 
 
 def shown_rows(count: int, limit: int | None) -> Sequence[int]:
-    """Return the numbers of the rows to show: the first and last, ``limit`` in all."""
+    """Return the numbers of the rows to show: the first and last, ``limit`` in total."""
     rows = range(count)
     return rows if limit is None or count <= limit else [*rows[: limit // 2], *rows[limit // 2 - limit :]]
 
 
 class Graph:
-    """A tape at the time that ``agrad.graph`` was called. ``str`` lists it.
+    """A tape when ``agrad.graph`` was called. ``str`` lists it.
 
-    It keeps no part of the tape alive. ``rows`` are the rows shown, ``count`` is the number of all rows. If there are
-    more, those in the middle are left out.
+    ``rows`` are the rows shown, without those in the middle of a long tape. ``count`` is the number of all rows. The
+    graph does not keep the tape alive.
     """
 
     def __init__(self, rows: Sequence[Row], count: int, gradients: bool) -> None:
@@ -127,7 +124,7 @@ class Graph:
         return "\n".join(lines)
 
     def _cut(self) -> int | None:
-        """Return the place in ``rows`` before which rows are left out, or None."""
+        """Return the index in ``rows`` before which rows are omitted, or None."""
         return next((k for k, row in enumerate(self.rows) if row.index != k), None)
 
     def _left_out(self) -> str:
@@ -149,10 +146,10 @@ class Graph:
             ", ".join([*consumers, "output"] if row.output else consumers),
         ]
 
-    # ---------------------------------------------------------------- pictures
+    # ---------------------------------------------------------------- figures
 
     def to_dot(self) -> str:
-        """Return the picture in the DOT language of Graphviz."""
+        """Return the graph in the DOT language of Graphviz."""
         lines = [
             "digraph agrad {",
             '  graph [rankdir="TB"];',
@@ -179,7 +176,7 @@ class Graph:
 
     @staticmethod
     def _label(row: Row) -> list[str]:
-        """Return the lines of a row in a picture."""
+        """Return the lines of a row in a figure."""
         label = [row.title]
         if row.shape is not None:
             label.append(f"{row.dtype} {row.shape}")
@@ -198,10 +195,10 @@ class Graph:
         return ", ".join([*parts, "peripheries=2"] if row.output else parts)
 
     def to_svg(self) -> str:
-        """Return the picture as SVG, with shapes, sizes and times.
+        """Return the graph as SVG, with shapes, sizes and times.
 
-        Graphviz's program ``dot`` draws it if that is on the PATH; else agrad does, in layers. Raises
-        ``MissingExtraError`` if ``dot`` is there and fails.
+        The Graphviz program ``dot`` draws it if it is on the PATH, otherwise agrad in layers. Raises
+        ``MissingExtraError`` if ``dot`` fails.
         """
         program = shutil.which("dot")
         if program is None:
@@ -223,7 +220,7 @@ class Graph:
         return done.stdout
 
     def _layered(self) -> str:
-        """Return the picture as SVG, drawn without Graphviz."""
+        """Return the graph as SVG, drawn without Graphviz."""
         cut = self._cut()
         boxes = []
         for k, row in enumerate(self.rows):
@@ -233,7 +230,7 @@ class Graph:
         return layered(boxes)
 
     def _repr_html_(self) -> str:
-        """Return the picture for notebooks, with the list folded below it."""
+        """Return the figure for notebooks, with the list folded below it."""
         try:
             picture = self.to_svg()
             picture = picture[picture.index("<svg") :] if "<svg" in picture else picture
@@ -243,7 +240,7 @@ class Graph:
 
 
 def _quoted(*lines: str) -> str:
-    """Return a string of the DOT language."""
+    """Return a string in the DOT language."""
     escaped = [line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines]
     return '"' + "\\n".join(escaped) + '"'
 
@@ -252,7 +249,7 @@ def _quoted(*lines: str) -> str:
 
 
 def graph_of_tensors(outputs: Any, gradients: Any, names: Mapping[str, Tensor], limit: int | None) -> Graph:
-    """Return the tape behind a Tensor or a list of them; see ``recorder.graph``."""
+    """Return the tape of a Tensor or a list of Tensors (``recorder.graph``)."""
     given = tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,)
     if not given or not all(isinstance(t, Tensor) for t in given):
         kinds = ", ".join(type(t).__name__ for t in given) or "nothing"
@@ -260,13 +257,13 @@ def graph_of_tensors(outputs: Any, gradients: Any, names: Mapping[str, Tensor], 
     for name, tensor in names.items():
         if not isinstance(tensor, Tensor):
             raise OperandError(f"graph: names must map to Tensors, got a {type(tensor).__name__} for {name!r}")
-    # values may be Tensors of an older tape, which is not to record their operations
+    # values may be Tensors of an older tape, which must not record their operations
     with no_grad():
         return _Reader([_on_tape(t) for t in given], names, limit).read(gradients)
 
 
 def _on_tape(tensor: Tensor) -> Any:
-    """Return the newest Tensor on a tape under a Tensor, else the raw array."""
+    """Return the newest Tensor on a tape inside a Tensor, or the plain array."""
     value = strip_constant_levels(tensor)
     while isinstance(value, Tensor) and not value.level.tape:
         value = strip_constant_levels(value.data)
@@ -281,7 +278,7 @@ class _Reader:
         self.recorded = [t for t in outputs if isinstance(t, Tensor)]
         self.roots = {t.node for t in self.recorded}
         self.nodes = topological_order(self.roots)[::-1]
-        # a constant among the outputs gets a row of its own, before the others
+        # each constant among the outputs has a row before the others
         self.constants = [t for t in outputs if not isinstance(t, Tensor)]
         self.offset = len(self.constants)
         self.index = {node: self.offset + i for i, node in enumerate(self.nodes)}
@@ -329,7 +326,7 @@ class _Reader:
 
     @staticmethod
     def _metas(node: Node, wanted: Iterable[Node], metas: dict[Node, Meta]) -> None:
-        """Add the shapes and dtypes that a node keeps of its operands."""
+        """Add the shapes and dtypes of operands that a node stores."""
         if node.saved is None:
             return
         places = node.plan.places()
@@ -371,7 +368,7 @@ class _Reader:
     # ---------------------------------------------------------------- gradients
 
     def _gradients(self, given: Any, wanted: set[Node]) -> dict[Node, Any]:
-        """Return the gradients at the wanted nodes, and leave the tape as it is."""
+        """Return the gradients at the wanted nodes, without changing the tape."""
         if given is True:
             given = [None] * len(self.outputs)
         elif not isinstance(given, (list, tuple)):

@@ -1,4 +1,4 @@
-"""``agrad.profile``: time and bytes of every operation, as a table."""
+"""``agrad.profile``: a table of the time and the bytes of every operation."""
 
 import json
 import math
@@ -29,30 +29,27 @@ _SORTS: dict[str, Callable[["Line"], Any]] = {
 
 
 _NUMBERS = range(2, 7)
-"""The columns of numbers in the table."""
+"""The numeric columns of the table."""
 _HTML_ROWS = 30
 """The number of operations in the table of a notebook."""
 
 _Key = tuple[str, str, str | None]
-"""An operation, its direction, and a line of the user's code or None."""
+"""An operation, its direction, and a line of user code or None."""
 
 
 class Line(NamedTuple):
-    """A line of the table: one operation in one direction.
-
-    With ``lines=True`` each line of the user's code has lines of its own.
-    """
+    """A row of the table: an operation in one direction, or at one line of code."""
 
     operation: str
     direction: str
-    """``"forward"``; ``"tangent"`` and ``"backward"`` for its derivative rules in forward mode and a backward pass."""
+    """``"forward"``; ``"tangent"`` or ``"backward"`` for its derivative rules."""
     calls: int
     seconds: float
-    """Seconds in the operation itself, without the operations that it called."""
+    """Seconds in the operation, without the operations that it called."""
     bytes: int
     """The size of its results, in new memory or as views."""
     where: str | None
-    """``file:line: text``; None without ``lines=True``, and for backward rules of operations recorded before."""
+    """``file:line: text``. None without ``lines=True``, and for rules of operations that were recorded before."""
 
     @property
     def mean(self) -> float:
@@ -61,13 +58,13 @@ class Line(NamedTuple):
 
 
 class _Clock(threading.local):
-    """The time of the operations inside the running one, in this thread."""
+    """The time of the operations inside the running operation, in this thread."""
 
     inner = 0.0
 
 
 class _Table(Observer):
-    """The observer of a profile and its decorated functions, with their sums."""
+    """The observer of a profile and its decorated functions."""
 
     def __init__(self, lines: bool) -> None:
         self.lines = lines
@@ -91,7 +88,7 @@ class _Table(Observer):
         return users_line() if self.lines else None
 
     def _timed(self, key: _Key, values: Iterable[Any], proceed: Proceed) -> Any:
-        """Return the result of an operation; add its own time and bytes to the table."""
+        """Return the result of an operation, and add its time and bytes to the table."""
         wait, clock = waits(values), self.clock
         outer, clock.inner = clock.inner, 0.0
         wait()
@@ -177,21 +174,17 @@ class profile(_ModeChange):
         return self._table.wall
 
     def rows(self, sort: str = "time") -> list[Line]:
-        """Return the lines of the table, sorted.
+        """Return the rows of the table, sorted.
 
         Parameters
         ----------
         sort : {"time", "calls", "mean", "bytes", "name"}
-            The column to sort by. Numbers are sorted from the largest down.
+            Column to sort by, with numbers in descending order.
 
         Returns
         -------
         list of Line
-
-        Raises
-        ------
-        ConfigurationError
-            For another ``sort``.
+            Rows.
         """
         if sort not in _SORTS:
             raise ConfigurationError(f"profile: sort must be one of {', '.join(map(repr, _SORTS))}, got {sort!r}")
@@ -209,18 +202,14 @@ class profile(_ModeChange):
         Parameters
         ----------
         sort : {"time", "calls", "mean", "bytes", "name"}
-            The column to sort by, as for ``rows``.
+            Column to sort by, as for ``rows``.
         limit : int or None
-            The number of lines to show at most; None for all.
+            Maximum number of rows. None shows all.
 
         Returns
         -------
         str
-
-        Raises
-        ------
-        ConfigurationError
-            For another ``sort``.
+            Table.
         """
         rows = self.rows(sort)
         lines = aligned(self._cells(rows[:limit]), right=_NUMBERS)
@@ -231,7 +220,7 @@ class profile(_ModeChange):
         return "\n".join(line.rstrip() for line in [*lines, self._summary()])
 
     def _cells(self, rows: list[Line]) -> list[list[str]]:
-        """Return the cells of the table, without the lines of the code."""
+        """Return the cells of the table, without the lines of code."""
         total = sum(row.seconds for row in self.rows())
         cells = [["operation", "", "calls", "total ms", "share", "mean us", "bytes"]]
         for row in rows:
@@ -255,7 +244,7 @@ class profile(_ModeChange):
         return f"{calls:,} calls, {total * 1e3:,.3f} ms in operations of {self.wall * 1e3:,.3f} ms in all"
 
     def to_json(self) -> str:
-        """Return the lines as JSON.
+        """Return the rows as JSON.
 
         Returns
         -------
@@ -265,21 +254,21 @@ class profile(_ModeChange):
         return json.dumps({"wall_seconds": self.wall, "rows": [row._asdict() for row in self.rows()]}, indent=1)
 
     def to_svg(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the times as a flame picture, in SVG.
+        """Return a flame graph of the times as SVG.
 
-        The lowest bar is all the time in operations. Above it are forward, tangent and backward; above those, with
-        ``lines=True``, the lines of the code; and at the top the operations. The width of a bar is its share of the
-        time. A pointer on a bar shows its name, time and calls.
+        The lowest bar is the total time in operations. Above it are forward, tangent and backward, then with
+        ``lines=True`` the lines of code, and at the top the operations. The width of a bar is its share of the time. A
+        tooltip shows its name, time and calls.
 
         Parameters
         ----------
         path : str or path, optional
-            A file to write the picture to.
+            File to write the figure to.
 
         Returns
         -------
         str
-            The picture, which needs no other file.
+            SVG figure.
 
         Examples
         --------
@@ -316,7 +305,7 @@ def _where(row: Line) -> str:
 
 
 def waits(values: Iterable[Any]) -> Callable[[], None]:
-    """Return the function that waits for the devices of an operation's arrays."""
+    """Return the function that waits for the device of the arrays of an operation."""
     for value in values:
         backend = backend_of_type(type(raw_of(value)))
         if backend is not None:
@@ -332,6 +321,6 @@ def size_of(out: Any) -> int:
             total += size_of(tuple(part.by_output.values()))
         elif hasattr(part, "shape"):
             bits = "".join(c for c in dtype_name(part.dtype) if c.isdigit())
-            sizes = [n for n in part.shape if isinstance(n, int)]  # an array of Dask may have unknown lengths
+            sizes = [n for n in part.shape if isinstance(n, int)]  # a Dask array may have unknown lengths
             total += math.prod(sizes) * (int(bits) // 8 if bits else 1)
     return total

@@ -1,4 +1,4 @@
-"""``agrad.graph`` of a function: every operation that a call computes."""
+"""``agrad.graph`` of a function: every operation of a call."""
 
 import functools
 import inspect
@@ -20,14 +20,14 @@ from agrad.inspecting.text import raw_of
 from agrad.transforms.trees import flatten, paths, unflatten
 
 BELOW_ALL = -1
-"""The number of a recorder's level. It is the oldest, and every operation reaches it."""
+"""The number of the level of a recorder, the oldest, which every operation reaches."""
 
 
 class Recorder(Level):
     """A level that adds a row for every operation on its Tensors.
 
-    The node of its Tensors is the number of a row. The level is older than all that record derivatives: their rules run
-    on its Tensors, and add rows too.
+    The node of its Tensors is the number of a row. The level is older than all levels with derivatives, whose rules
+    therefore add rows too.
     """
 
     __slots__ = ("rows",)
@@ -75,7 +75,7 @@ class Recorder(Level):
 
 
 class _Looking(_ModeChange):
-    """A mode with an observer, in which functions of ``jit`` run untraced."""
+    """A mode with an observer, in which jitted functions run without a trace."""
 
     def _change(self, now: Mode) -> Mode:
         return now._replace(observers=(*now.observers, Observer()))

@@ -1,7 +1,4 @@
-"""Values as text of one line or a few.
-
-Only the elements shown are read from the device.
-"""
+"""Values as text, for which only the shown elements are copied from the device."""
 
 import math
 import re
@@ -11,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends import backend_of
+from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import dtype_name
 from agrad.engine.tensor import Tensor
 from agrad.errors import DtypeError
@@ -23,7 +20,7 @@ _ROWS = 8
 
 
 def raw_of(value: Any) -> Any:
-    """Return a Tensor's raw array, anything else as it is."""
+    """Return the plain array of a Tensor, and any other value unchanged."""
     return value.raw if isinstance(value, Tensor) else value
 
 
@@ -46,18 +43,21 @@ def _number(value: Any, digits: int) -> str:
     return np.format_float_positional(value, precision=digits, fractional=False, trim="0")
 
 
-def _host(raw: Any) -> np.ndarray:
-    backend = backend_of(raw)
+def host(raw: Any) -> np.ndarray:
+    """Return a plain array or a number as a NumPy array."""
+    backend = backend_of_type(type(raw))
+    if backend is None:
+        return np.asarray(raw)
     try:
         return np.asarray(backend.to_host(raw))
-    except DtypeError:  # NumPy has no bfloat16; every number of it is one of float32
+    except DtypeError:  # NumPy has no bfloat16, whose values are float32 values
         return np.asarray(backend.to_host(backend.xp.astype(raw, backend.xp.float32)))
 
 
 def _edges(raw: Any, edge: int) -> np.ndarray:
     """Return the array on the host without the middle of its long axes.
 
-    These keep 2 * edge + 1 places, one more than NumPy shows, which then marks the gap.
+    They keep 2 * edge + 1 elements, one more than NumPy shows, so that NumPy marks the gap.
     """
     backend = backend_of(raw)
     shape = tuple(raw.shape)
@@ -67,31 +67,31 @@ def _edges(raw: Any, edge: int) -> np.ndarray:
             front = (slice(None),) * axis
             ends = (slice(0, edge + 1), slice(shape[axis] - edge, shape[axis]))
             raw = backend.xp.concat([raw[(*front, end, ...)] for end in ends], axis=axis)
-    return _host(raw)
+    return host(raw)
 
 
 def device_name(raw: Any) -> str:
-    """Return agrad's name for the device of an array: ``"cuda:0"``."""
+    """Return the name of the device of an array, such as ``"cuda:0"``."""
     text = str(backend_of(raw).device_of(raw))
     cuda = re.fullmatch(r"<CUDA Device (\d+)>", text)
     if cuda is not None:
         return f"cuda:{cuda[1]}"
-    quoted = re.search(r"\('?(.+?)'?\)", text)  # array-api-strict and dpnp print the call that makes the device
+    quoted = re.search(r"\('?(.+?)'?\)", text)  # array-api-strict and dpnp print a call
     return quoted[1] if quoted is not None else text
 
 
 def _is_lazy(raw: Any) -> bool:
-    """Return True if reading the array would start a computation, as with Dask."""
+    """Return True if reading the array would start a computation, as in Dask."""
     return hasattr(raw, "__dask_graph__")
 
 
 def _text(raw: Any, *, edge: int, whole: bool, digits: int, width: int, prefix: str = "", align: bool = False) -> str:
-    host = _host(raw) if whole else _edges(raw, edge)
-    if not host.ndim:
-        return _number(host[()], digits)
-    longest = max((len(_number(v, digits)) for v in host.flat), default=0) if align else 0
+    shown = host(raw) if whole else _edges(raw, edge)
+    if not shown.ndim:
+        return _number(shown[()], digits)
+    longest = max((len(_number(v, digits)) for v in shown.flat), default=0) if align else 0
     return np.array2string(
-        host,
+        shown,
         separator=", ",
         prefix=prefix,
         max_line_width=width,
@@ -119,9 +119,9 @@ def several_lines(raw: Any, prefix: str = "") -> tuple[str, bool]:
 
 
 def one_line(value: Any, width: int = 36) -> str:
-    """Return a number or a raw array in at most ``width`` characters.
+    """Return a number or a plain array in at most ``width`` characters.
 
-    If the values cannot be read, as inside another library's transform, dtype and shape are shown.
+    If the values cannot be read, dtype and shape are shown.
     """
     if not hasattr(value, "shape"):
         return _number(value, 5) if isinstance(value, (bool, int, float, complex)) else str(value)[:width]
@@ -132,13 +132,13 @@ def one_line(value: Any, width: int = 36) -> str:
         whole = int(np.prod(shape)) <= 6
         text = _text(value, edge=2 if len(shape) < 2 else 1, whole=whole, digits=5, width=10**6)
         text = re.sub(r"\s*\n\s*", " ", text)
-    except Exception:  # a value inside another library's transform has no elements to show
+    except Exception:  # a value inside a transform of another library
         return f"{dtype_name(value.dtype)}{tuple(value.shape)}"
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def aligned(table: Sequence[Sequence[str]], right: Container[int]) -> list[str]:
-    """Return the lines of a table of cells, the columns at ``right`` justified right."""
+    """Return the lines of a table of cells, with columns at ``right`` right-aligned."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
         "  ".join(c.rjust(w) if k in right else c.ljust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True)))

@@ -1,7 +1,7 @@
 """Values of the tape: operations, operands, pullbacks, and ``repr`` of Tensors.
 
-The tape keeps only the values that rules name. Other operands are found in their leaves, or computed again, without a
-change of the tape.
+The tape stores only the values that rules use. Other operands are read from leaves or recomputed, without a change of
+the tape.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ from agrad.inspecting.text import device_name, one_line, raw_of, several_lines
 
 
 class Missing:
-    """The class of ``MISSING``, which stands for a value that is not kept."""
+    """The class of ``MISSING``, which represents a value that is not stored."""
 
     def __repr__(self) -> str:
         return "(not kept)"
@@ -29,10 +29,10 @@ MISSING = Missing()
 
 
 class Layout(NamedTuple):
-    """The places of values in the nodes of a plan, -1 for a value that is not kept.
+    """The indices of values in the nodes of a plan, -1 for a value that is not stored.
 
-    ``operands`` holds for each position the place among the node's parents and that among its saved values.
-    ``outputs`` is empty if their number varies, because no rule names one then.
+    ``operands`` contains for each argument its indices among the parents and among the saved values. ``outputs`` is
+    empty if the number of outputs varies.
     """
 
     operands: tuple[tuple[int, int], ...]
@@ -54,20 +54,17 @@ def layout_of(plan: Plan) -> Layout:
 
 
 def entry(node: Node, place: int) -> Any:
-    """Return the value that a node keeps at a place of ``saved``.
-
-    Return MISSING if there is none, or if it is freed.
-    """
+    """Return the saved value of a node at an index, or MISSING if it is not available."""
     return MISSING if place < 0 or node.saved is None else node.saved[place]
 
 
 def settings_of(node: Node) -> dict[str, Any]:
-    """Return the settings of a call that a node keeps, or none if they are freed."""
+    """Return the options of a call, or an empty dict if they are freed."""
     return dict(node.saved[-1]) if node.plan.names[-1:] == (SETTINGS,) and node.saved is not None else {}
 
 
 def owner_of(node: Node) -> Tensor | None:
-    """Return the leaf Tensor of a node if it is alive and still that leaf."""
+    """Return the leaf Tensor of a node if it still exists and is still that leaf."""
     reference = getattr(node, "owner", None)
     owner = None if reference is None else reference()
     return owner if owner is not None and owner.node is node else None
@@ -77,10 +74,7 @@ def owner_of(node: Node) -> Tensor | None:
 
 
 class Recall:
-    """A search for the values of nodes, which are data of Tensors at the nodes' level.
-
-    It does not recurse, because chains can be long.
-    """
+    """A search for the values of nodes, without recursion, because chains may be long."""
 
     def __init__(self, known: Mapping[Node, Any] | None = None) -> None:
         self.values: dict[Node, Any] = dict(known or {})
@@ -95,7 +89,7 @@ class Recall:
         return found
 
     def note(self, node: Node) -> None:
-        """Add the values that a node keeps of its operands and of its own result."""
+        """Add the saved values of the operands and the result of a node."""
         plan = node.plan
         if plan is LEAF or isinstance(plan.primitive, GetOutput):
             return
@@ -111,14 +105,14 @@ class Recall:
                 self.values.setdefault(node, value)
 
     def find(self, wanted: Iterable[Node]) -> dict[Node, Any]:
-        """Return the values of the wanted nodes, without those that cannot be found."""
+        """Return the values of the wanted nodes, as far as they can be found."""
         wanted = set(wanted)
         todo = self._plan(wanted)
         self._compute(todo, wanted)
         return {node: self.values[node] for node in wanted if node in self.values}
 
     def _plan(self, wanted: set[Node]) -> list[Node]:
-        """Return the nodes to compute again for the wanted ones, in order."""
+        """Return the nodes to recompute for the wanted nodes, in order."""
         values = self.values
         leaves: list[Node] = []
         todo: set[Node] = set()
@@ -143,7 +137,7 @@ class Recall:
                 self.freed = True
             else:
                 stack += [parent for parent in node.parents if parent not in values]
-        # last, because a leaf may have new values by now, and the tape keeps the old ones
+        # last, because a leaf may have new values, and the tape stores the old ones
         for leaf in leaves:
             owner = owner_of(leaf)
             if leaf not in values and owner is not None:
@@ -192,15 +186,15 @@ class Recall:
             arguments.append(value)
         try:
             return plan.primitive.bind(*arguments, **settings_of(node))
-        except Exception:  # a leaf may have new values by now that do not fit
+        except Exception:  # a leaf may have new values that are invalid here
             return MISSING
 
 
 def operands(node: Node, level: Any, positions: Iterable[int]) -> tuple[Any, ...]:
     """Return the operands of an operation at some positions.
 
-    A constant that the tape does not keep is MISSING. Raises ``GraphFreedError`` if a backward pass freed the graph, or
-    an operand on the tape can neither be found nor computed again.
+    A constant that the tape does not store is MISSING. Raises ``GraphFreedError`` for other operands that cannot be
+    recomputed.
     """
     plan = node.plan
     names = plan.primitive.argument_names(plan.count)
@@ -229,10 +223,7 @@ def operands(node: Node, level: Any, positions: Iterable[int]) -> tuple[Any, ...
 
 
 def _as_given(value: Any) -> Any:
-    """Return a constant operand in the form that the user gave.
-
-    For a leaf this is the leaf itself, for an array a Tensor.
-    """
+    """Return a constant operand: the leaf itself, or an array as a Tensor."""
     if isinstance(value, Tensor):
         owner = owner_of(value.node) if value.is_leaf and value.node is not None else None
         return owner if owner is not None and owner.data is value.data else value
@@ -255,10 +246,10 @@ def _gone(operation: str, what: str, freed: bool) -> str:
 
 
 class Op:
-    """The operation that made a Tensor: ``t.op``.
+    """The operation that computed a Tensor: ``t.op``.
 
-    ``name`` is that of the primitive. ``output`` is the name of the output that this Tensor is, None for an operation
-    with a single output. The operations of Tensors from one call are equal.
+    ``name`` is the name of the primitive. ``output`` is the name of the output, None for an operation with a single
+    output. The operations of Tensors from one call are equal.
     """
 
     __slots__ = ("_level", "_node", "output")
@@ -274,18 +265,17 @@ class Op:
 
     @property
     def args(self) -> tuple[Any, ...]:
-        """All operands in order: Tensors for arrays, numbers as they were given.
+        """The operands in order: Tensors for arrays, and numbers.
 
-        A leaf is the original Tensor. Other Tensors have the operand's place on the tape: gradients flow through them.
-        Values that no rule needs are computed again, from the present values of the leaves. A constant that the tape
-        does not keep is shown as ``(not kept)``. Raises ``GraphFreedError`` after a backward pass that freed the graph,
-        and if a value on the tape cannot be computed again.
+        A leaf is the original Tensor. Other Tensors have the node of the operand, so that gradients flow through them.
+        Values that no rule uses are recomputed from the present values of the leaves. A constant that the tape does not
+        store is shown as ``(not kept)``. Raises ``GraphFreedError`` for an operand that is not available.
         """
         return operands(self._node, self._level, range(self._node.plan.count))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The keyword settings of the call by name, in the form that rules take."""
+        """The options of the call by name, in the form that rules receive."""
         node = self._node
         if node.plan.primitive.settings and node.saved is None:
             raise GraphFreedError(_gone(self.name, "the settings", freed=True))
@@ -313,10 +303,10 @@ class Op:
 class GradFn:
     """The pullback of one operation: ``t.grad_fn``.
 
-    It takes a cotangent of the Tensor, a raw array or a Tensor of its shape and dtype, which may be left out for a
-    Tensor of one element. It returns a tuple with the cotangent of each of ``parents``: raw arrays for a raw array, and
-    for a Tensor recorded Tensors, which can be differentiated again. Nothing is freed, and no ``.grad`` changes. Raises
-    ``GraphFreedError`` if a backward pass freed the graph.
+    It accepts a cotangent, an array of the shape and dtype of the Tensor, by default 1 for a Tensor of one element. It
+    returns a tuple with the cotangent of each of ``parents``. For a Tensor, these are Tensors that can be
+    differentiated. It frees nothing and changes no ``.grad``. Raises ``GraphFreedError`` if a backward pass freed the
+    graph.
     """
 
     __slots__ = ("_data", "_level", "_node", "_output")
@@ -338,7 +328,7 @@ class GradFn:
         output = self._output
         g = cotangent_for(self._data, cotangent, f"the grad_fn of {self.__name__}")
         recorded = isinstance(g, Tensor)
-        # the pass runs over a copy of the node, at whose parents, which are leaves, it ends
+        # the pass runs over a copy of the node, whose parents are leaves
         stand_in = self._stand_in(recorded)
         found = backward_pass({stand_in: g if output is None else OutputCotangents({output: g})}, retain=True)
         parts = [found.get(parent) for parent in stand_in.parents]
@@ -359,7 +349,7 @@ class GradFn:
 
 
 def operation_node(tensor: Tensor) -> tuple[Tensor, Node, int | None] | None:
-    """Return the Tensor on a tape, its operation's node, and its output's number."""
+    """Return the Tensor on a tape, the node of its operation, and its output index."""
     value = strip_constant_levels(tensor)
     if not isinstance(value, Tensor) or not value.level.tape or value.node.plan is LEAF:
         return None
@@ -393,7 +383,7 @@ def grad_fn(tensor: Tensor) -> GradFn | None:
 
 
 def _levels(tensor: Tensor) -> str:
-    """Return the names of the transforms around a value, the innermost first."""
+    """Return the names of the transforms of a value, the innermost first."""
     names = []
     data: Any = tensor
     while isinstance(data, Tensor):
@@ -430,16 +420,16 @@ def _history(tensor: Tensor) -> list[str]:
 def represent(tensor: Tensor) -> str:
     """Implement ``Tensor.__repr__``: value, dtype, backend, device, operation.
 
-    It never fails. Values of a lazy library (Dask) are not computed for it. Of a large array only the edges are read.
+    It never fails. It does not compute lazy arrays (Dask), and reads only the edges of a large array.
     """
     name = type(tensor).__name__
     try:
         raw = tensor.raw
-    except AttributeError:  # a Tensor made by its class, without data
+    except AttributeError:  # a Tensor without data
         return f"<{name} without a value>"
     try:
         value, whole = several_lines(raw, f"{name}(")
-    except Exception:  # a value inside another library's transform, or of a dtype unknown to NumPy
+    except Exception:  # a value inside a transform of another library, or a dtype unknown to NumPy
         value, whole = f"<{type(raw).__name__}>", False
     parts = [value]
     if not whole:
@@ -447,6 +437,6 @@ def represent(tensor: Tensor) -> str:
     parts.append(f"dtype={dtype_name(raw.dtype)}")
     try:
         parts += [f"backend={backend_of(raw).name}", f"device={device_name(raw)}"]
-    except Exception:  # inside another library's transform there is no device to ask for
+    except Exception:  # inside a transform of another library
         parts.append(f"type={type(raw).__name__}")
     return f"{name}({', '.join([*parts, *_history(tensor)])})"

@@ -10,7 +10,7 @@ import pytest
 from test_inspect import same
 
 import agrad
-from agrad.backends import backend_of
+from agrad.backends import backend_of_type
 from agrad.inspecting import text as summary
 
 
@@ -85,7 +85,7 @@ def test_repr_reads_only_the_edges(monkeypatch: pytest.MonkeyPatch) -> None:
             read.append(raw.size)
             return self.backend.to_host(raw)
 
-    monkeypatch.setattr(summary, "backend_of", lambda raw: Spy(backend_of(raw)))
+    monkeypatch.setattr(summary, "backend_of_type", lambda kind: Spy(backend_of_type(kind)))
     values = np.arange(3000.0 * 2000.0).reshape(3000, 2000)
     x = agrad.asarray(values, requires_grad=True)
     shown = repr(x)
