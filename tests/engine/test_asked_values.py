@@ -155,12 +155,6 @@ def test_a_list_is_spoken_of_where_there_is_one() -> None:
     assert "list" not in message
 
 
-def test_numbers_name_themselves() -> None:
-    x = agrad.asarray(1.0, requires_grad=True)
-    with pytest.raises(DetachError, match=r"^float\(\) cannot convert a Tensor .* needs no gradient, pass x"):
-        float(x)
-
-
 # ------------------------------------------------------------------ raw arrays
 
 

@@ -1,7 +1,6 @@
 """The tape and the backward pass: what is visited, what is kept, what is freed, what is recorded, what is refused."""
 
 import gc
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,6 @@ from checker import assert_close, host
 import agrad
 from agrad.engine.tape import Node
 from agrad.errors import (
-    AnomalyError,
     DtypeError,
     GraphFreedError,
     MissingRuleError,
@@ -79,12 +77,6 @@ def test_a_tower_of_diamonds_is_linear_work() -> None:
     assert x.grad.item() == 1.0
 
 
-def test_one_argument_twice(backend: str) -> None:
-    x = leaf([3.0, -1.0])
-    agrad.sum(x * x + x).backward()
-    assert_close(x.grad, [7.0, -1.0], "gradient")
-
-
 def on_the_tape() -> set[int]:
     """The nodes and Tensors that are alive."""
     # by type(): asking some libraries' lazy modules for their class warns
@@ -129,28 +121,6 @@ def test_a_gradient_that_is_on_the_tape_is_freed_with_its_leaf(no_collector: Non
     assert on_the_tape() <= before
 
 
-def test_values_the_tape_keeps_are_freed_by_backward(no_collector: None) -> None:
-    x = leaf(np.ones(3))
-    a = agrad.exp(x)
-    b = agrad.log(a)
-    watched = weakref.ref(a.raw)
-    loss = agrad.sum(b)
-    del a, b
-    assert watched() is not None
-    loss.backward()
-    assert watched() is None
-
-
-def test_what_no_rule_names_is_freed_at_once(no_collector: None) -> None:
-    x = leaf(np.ones(3))
-    a = x + 1.0
-    watched = weakref.ref(a.raw)
-    b = a + 2.0
-    del a
-    assert watched() is None
-    agrad.sum(b).backward()
-
-
 # ---------------------------------------------------------------- paths, accumulation, retaining
 
 
@@ -190,15 +160,6 @@ def test_accumulation_does_not_write_into_an_earlier_gradient() -> None:
     assert cotangent.tolist() == [1.0, 1.0]
 
 
-def test_a_second_pass_through_a_freed_graph(backend: str) -> None:
-    x = leaf([1.0, 2.0])
-    y = agrad.sum(agrad.exp(x))
-    y.backward()
-    with pytest.raises(GraphFreedError, match="retain_graph"):
-        y.backward()
-    assert_close(x.grad, np.exp(host(x)), "the gradient of the first pass")
-
-
 def test_a_freed_part_is_found_from_another_output() -> None:
     x = leaf([1.0, 2.0])
     middle = agrad.exp(x)
@@ -216,6 +177,7 @@ def test_retain_graph(backend: str) -> None:
     assert_close(x.grad, 3 * np.exp(host(x)) * (1 + host(x)), "gradient")
     with pytest.raises(GraphFreedError, match=r"freed the values that sum needs.* retain_graph=True"):
         y.backward()
+    assert_close(x.grad, 3 * np.exp(host(x)) * (1 + host(x)), "the gradient is unchanged")
 
 
 def test_create_graph_to_the_third_order(backend: str) -> None:
@@ -284,11 +246,6 @@ def test_retain_grad_before_a_where() -> None:
 
 
 # ---------------------------------------------------------------- what is refused
-
-
-def test_backward_of_what_nothing_recorded() -> None:
-    with pytest.raises(NotDifferentiableError, match="requires_grad=True"):
-        agrad.ones(()).backward()
 
 
 def test_backward_from_an_array_needs_a_cotangent(backend: str, place: Any) -> None:
@@ -371,18 +328,6 @@ def test_under_detect_anomaly_a_failing_rule_names_the_users_line() -> None:
         agrad.sum(y).backward()
 
 
-def test_detect_anomaly_forward_and_backward(backend: str) -> None:
-    x = leaf([0.0, 1.0])
-    with agrad.detect_anomaly(), np.errstate(all="ignore"), pytest.raises(AnomalyError, match=r"log.*test_engine.py"):
-        agrad.log(x)
-    with agrad.detect_anomaly(), np.errstate(all="ignore"):
-        y = agrad.sum(agrad.sqrt(x))  # finite, with an infinite slope at 0
-        with pytest.raises(AnomalyError, match=r"sqrt.*test_engine.py.*finite, with"):
-            y.backward()
-    with np.errstate(all="ignore"):
-        assert not np.isfinite(host(agrad.log(x))).all()
-
-
 def test_a_missing_rule_says_how_to_write_it() -> None:
     @agrad.primitive
     def bare(xp: Any, x: Any, /) -> Any:
@@ -417,14 +362,6 @@ def test_requires_grad_can_be_told_to_leaves_alone() -> None:
     y.requires_grad = True
     x.requires_grad = False
     assert not (x * 2).requires_grad
-
-
-def test_two_backends_in_one_operation() -> None:
-    x, other = leaf([1.0]), agrad.ones(1, backend="array_api_strict")
-    for mix in (lambda: x + other, lambda: other * x, lambda: agrad.where(x > 0, x, other), lambda: other @ x):
-        with pytest.raises(MixedBackendsError, match=r"numpy.*array_api_strict|array_api_strict.*numpy") as caught:
-            mix()
-        assert '.to("' in str(caught.value)
 
 
 def test_two_devices_in_one_operation() -> None:

@@ -10,6 +10,7 @@ import pytest
 from checker import assert_close, host
 
 import agrad
+from agrad.engine.backward import sum_to
 from agrad.errors import (
     DtypeError,
     LeafMutationError,
@@ -166,22 +167,25 @@ INDICES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", INDICES)
 def test_every_kind_of_index_and_value(name: str, backend: str, place: Any) -> None:
-    """A number, a Tensor that fits, one that broadcasts, a raw array: NumPy's values, and gradients of what is kept."""
-    index = INDICES[name]
+    """Numbers, Tensors and plain arrays that fit or broadcast: NumPy values, and gradients of both operands."""
+    index, weights = INDICES[name], np.arange(1.0, 7.0).reshape(2, 3)
     picked = MATRIX[index].shape
     drawn = np.random.default_rng(5).uniform(1, 2, picked)
+    untouched = weights.copy()
+    untouched[index] = 0
     for value in (7.5, drawn, drawn[..., :1] if picked else drawn, np.asarray(2.5)):
         expected = MATRIX.copy()
         expected[index] = value
-        for given in [value] if isinstance(value, float) else [agrad.asarray(place(value)), place(value)]:
+        for given in [value] if isinstance(value, float) else [agrad.asarray(place(value), requires_grad=True), value]:
             w = leaf(MATRIX.tolist())
             x = w * 1
-            x[index] = given
+            x[index] = place(given) if isinstance(given, np.ndarray) else given
             assert_close(x, expected, "value")
-            agrad.sum(x).backward()
-            untouched = np.ones((2, 3))
-            untouched[index] = 0
-            assert_close(w.grad, untouched, "gradient")
+            agrad.sum(x * agrad.asarray(weights.tolist())).backward()
+            assert_close(w.grad, untouched, "gradient of what was there")
+            if isinstance(given, agrad.Tensor):
+                wanted = sum_to(np, weights[index], given.shape)
+                assert_close(given.grad if given.grad is not None else 0.0, wanted, "gradient of what was written")
 
 
 @pytest.mark.parametrize("name", INDICES)

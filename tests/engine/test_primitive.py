@@ -262,7 +262,9 @@ def test_functions_are_published_once() -> None:
         return x
 
     for taken in (public, public("linalg")):
-        with pytest.raises(PrimitiveDefinitionError, match=r"names of functions must be different, got (sum|inv) twice"):
+        with pytest.raises(
+            PrimitiveDefinitionError, match=r"names of functions must be different, got (sum|inv) twice"
+        ):
             taken(sum if taken is public else agrad.linalg.inv)
     with pytest.raises(PrimitiveDefinitionError, match="names of primitives must be different, got exp twice"):
         file_primitive(agrad.elementwise("exp", None).primitive)
@@ -335,13 +337,9 @@ BAD = {
     r"at least one array": lambda: define(lambda xp, /: 1),
     r"before the slash .* or after a star .* got 'scale'": lambda: define(lambda xp, x, /, scale: x),
     r"got 'options'": lambda: define(lambda xp, x, /, **options: x),
-    r"linear and constant must be among x, got 'y'": lambda: define(
-        lambda xp, x, /: x, linear="y", name="odd"
-    ),
+    r"linear and constant must be among x, got 'y'": lambda: define(lambda xp, x, /: x, linear="y", name="odd"),
     r"among x, got 'axis'": lambda: define(lambda xp, x, /, *, axis: x, constant=("axis",)),
-    r"overwrites requires an option 'donate'": lambda: define(
-        lambda xp, x, y, /: x, overwrites="y", name="odd"
-    ),
+    r"overwrites requires an option 'donate'": lambda: define(lambda xp, x, y, /: x, overwrites="y", name="odd"),
     r"odd: overwrites must be .* got 'z'": lambda: define(
         lambda xp, x, /, *, donate: x, overwrites=("x", "z"), name="odd"
     ),

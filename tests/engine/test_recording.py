@@ -73,30 +73,6 @@ def test_a_decorated_function_that_recurses() -> None:
     assert (x * 2).requires_grad
 
 
-def test_no_grad_in_async_tasks_stays_in_its_task() -> None:
-    x = leaf(1.0)
-
-    async def silent() -> list[bool]:
-        seen = []
-        with agrad.no_grad():
-            for _ in range(3):
-                seen.append((x * 2).requires_grad)
-                await asyncio.sleep(0)
-        return seen
-
-    async def loud() -> list[bool]:
-        seen = []
-        for _ in range(3):
-            seen.append((x * 2).requires_grad)
-            await asyncio.sleep(0)
-        return seen
-
-    async def both() -> list[list[bool]]:
-        return await asyncio.gather(silent(), loud(), silent(), loud())
-
-    assert asyncio.run(both()) == [[False] * 3, [True] * 3] * 2
-
-
 def test_a_coroutine_decorated_with_no_grad_is_silent_while_it_runs() -> None:
     x = leaf(1.0)
 
