@@ -276,8 +276,8 @@ def _called(entry: Entry) -> str:
     return f"the gradient of {entry.operation}" if entry.direction == "backward" else entry.operation or "the result"
 
 
-def _difference(index: int, a: Entry, backends: tuple[str, str], what: str, name: str = "", *rest: Any) -> Difference:
-    return Difference(index, a.operation, a.direction, name or a.names[0], backends, what, *rest, where=a.where)
+def _difference(index: int, a: Entry, backends: tuple[str, str], what: str, name: str = "", **rest: Any) -> Difference:
+    return Difference(index, a.operation, a.direction, name or a.names[0], backends, what, where=a.where, **rest)
 
 
 def _compare(
@@ -310,7 +310,8 @@ def _compare(
     place = f" at element {list(element)}" if element else ""
     amount = "" if exact or math.isinf(worst) else f", off by {worst:.3g} ({relative:.2g} of the largest value)"
     what = f"{_number(pair[0])} and {_number(pair[1])}{place}{amount}"
-    return _difference(index, a, backends, what, name, worst, relative, element or None, pair)
+    numbers = {"absolute": worst, "relative": relative, "element": element or None, "values": pair}
+    return _difference(index, a, backends, what, name, **numbers)
 
 
 def _number(value: Any) -> str:

@@ -423,7 +423,7 @@ KEPT: dict[str, tuple[Any, set[str]]] = {
 
 @pytest.mark.parametrize("label", KEPT)
 def test_the_tape_keeps_what_rules_name(label: str) -> None:
-    """Exactly that: an argument's shape may stand beside it where a cotangent may need fitting, nothing with memory."""
+    """Exactly that, and shapes of arguments to which cotangents may be fitted. What is not named is freed."""
     function, expected = KEPT[label]
     y = function(leaf(M), leaf(M + 1))
     names = y.node.plan.names
@@ -441,31 +441,13 @@ def test_a_same_shape_elementwise_operation_keeps_no_shapes() -> None:
     assert len((x + w[0]).node.saved) > 0
 
 
-def test_operands_that_no_rule_names_are_not_held() -> None:
-    x = leaf(M)
-    operand = agrad.asarray(M + 1)
-    y = x + operand
-    watched = weakref.ref(operand.raw)
-    del operand
-    assert watched() is None
-    agrad.sum(y).backward()
-    assert_close(x.grad, np.ones((2, 2)), "gradient")
-
-
 @pytest.mark.parametrize(
     ("label", "function", "lives"),
     [
         ("the argument of exp", lambda v: agrad.exp(v), False),
         ("the argument of log", lambda v: agrad.log(v), True),
-        ("the arguments of add", lambda v: v + 1.0, False),
         ("the argument of sum", lambda v: agrad.sum(v), False),
-        ("the argument of tanh", lambda v: agrad.tanh(v), False),
-        ("the argument of sin", lambda v: agrad.sin(v), True),
-        ("the argument of relu", lambda v: agrad.relu(v), False),
-        ("the argument of a product with a number", lambda v: v * 2.0, False),
         ("the argument of a square", lambda v: v * v, True),
-        ("the argument of softmax", lambda v: agrad.softmax(v), False),
-        ("the argument of inv", lambda v: agrad.linalg.inv(v), False),
     ],
 )
 def test_memory_of_intermediate_arrays(label: str, function: Any, lives: bool) -> None:
