@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -129,12 +130,8 @@ def test_no_grad_and_use_backend_stay_in_their_thread() -> None:
     def work(i: int) -> list[tuple[bool, str, str]]:
         seen = []
         for _ in range(50):
-            with agrad.use_backend(names[i % 2]):
-                if i < 2:
-                    with agrad.no_grad():
-                        seen.append(((x * 2).requires_grad, agrad.get_backend(), agrad.zeros(1).backend))
-                else:
-                    seen.append(((x * 2).requires_grad, agrad.get_backend(), agrad.zeros(1).backend))
+            with agrad.use_backend(names[i % 2]), agrad.no_grad() if i < 2 else nullcontext():
+                seen.append(((x * 2).requires_grad, agrad.get_backend(), agrad.zeros(1).backend))
         return seen
 
     for i, seen in enumerate(at_once(work)):
@@ -165,14 +162,10 @@ def test_tasks_keep_their_own_selection_and_recording() -> None:
         seen = set()
         with agrad.use_backend(name):
             for _ in range(5):
-                if off:
-                    with agrad.no_grad():
-                        await asyncio.sleep(0)
-                        seen.add(((x * 2).requires_grad, agrad.get_backend()))
-                        await asyncio.sleep(0)
-                else:
+                with agrad.no_grad() if off else nullcontext():
                     await asyncio.sleep(0)
                     seen.add(((x * 2).requires_grad, agrad.get_backend()))
+                    await asyncio.sleep(0)
         return seen
 
     plan = [("numpy", True), ("array_api_strict", False), ("array_api_strict", True), ("numpy", False)]
