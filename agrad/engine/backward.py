@@ -315,18 +315,13 @@ def rule_failed(node: Node, g: Any, error: Exception) -> Exception:
         for name, value in zip(plan.names, node.saved or (), strict=False)
         if hasattr(value, "shape")
     ]
+    kept = f", kept: {', '.join(shapes)}" if shapes else ""
     where = getattr(node, "where", None)
+    line = f"recorded at {where}" if where else "run it under agrad.detect_anomaly() to see the line that recorded it"
     kind = type(error) if isinstance(error, AgradError) else RuleError
     return kind(
-        f"the backward rule of {plan.primitive.name} for {', '.join(plan.arguments)} failed: {error}"
-        + f" (cotangent {tuple(getattr(g, 'shape', ()))}"
-        + (f", kept: {', '.join(shapes)}" if shapes else "")
-        + ")"
-        + (
-            f"; recorded at {where}"
-            if where
-            else "; run it under agrad.detect_anomaly() to see the line that recorded it"
-        )
+        f"the backward rule of {plan.primitive.name} for {', '.join(plan.arguments)} failed: {error} (cotangent "
+        f"{tuple(getattr(g, 'shape', ()))}{kept}); {line}"
     )
 
 

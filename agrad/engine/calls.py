@@ -31,15 +31,13 @@ It returns the cotangents of the parents, None for 0.
 class Call(Operation):
     """The operation of the nodes of one function."""
 
+    variadic = "operand"
+
     def __init__(self, name: str, outputs: int, parents: int, linear: bool) -> None:
         self.name = name
         self.linear = linear
         self.outputs: tuple[str, ...] | None = None if outputs == 1 else tuple(f"output_{i}" for i in range(outputs))
         self.plan: Plan = Plan.bare(self, self._pull, self.argument_names(parents))
-
-    def argument_names(self, count: int) -> tuple[str, ...]:
-        """Return numbered names, because the operands have no names."""
-        return tuple(f"operand_{i}" for i in range(count))
 
     def output_name(self, output: int) -> str:
         """Return the name of an output in the graph."""

@@ -183,8 +183,6 @@ def is_no_array_to(frame: FrameType) -> bool:
 
 def _askers(frame: FrameType | None) -> list[FrameType]:
     """Return the callers' frames of one installed package, the innermost first."""
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
-        frame = frame.f_back
     found: list[FrameType] = []
     package = None if frame is None else _package(frame)
     while frame is not None and package and _package(frame) in (package, "numpy"):

@@ -34,9 +34,7 @@ class Used:
         self.step: Callable[..., Any] | None = step
         self.sources: Sequence[Used] = sources
         self.array: Any = None
-        self.exact: bool = exact
-        for source in sources:
-            self.exact = self.exact and source.exact
+        self.exact: bool = exact and all(source.exact for source in sources)
 
     def value(self) -> Any:
         """Return the Booleans, without recursion, because chains may be long."""

@@ -113,7 +113,14 @@ class Primitive(Operation):
             *(() if self.spreads else self.outputs or ("y",)),
         )
         self._check_names()
-        self._make_tables()
+        self.plans: Memo = Memo(functools.partial(plan_of, self))
+        self.pushes: Memo = Memo(lambda key: build_pushforward(self, *key))
+        """Pushforwards by the positions of arguments with tangents, the number of arguments, and True for Tensors."""
+        self._rule_primitives = Memo(functools.partial(RulePrimitive, self))
+        self.raw: Memo = Memo(self._evaluation)
+        self.pairs: Memo = Memo(functools.partial(pair_evaluation, self))
+        self.write_back_rules: list[Function] = []
+        """The write-back rule, if it is defined."""
         self.bind: Function = build_call(self)
 
     def _check_names(self) -> None:
@@ -131,17 +138,6 @@ class Primitive(Operation):
                 f"{name}: out='*name' must be the only output, and requires a fixed number of arguments"
             )
         check_among(f"{name}: linear and constant", (*self.linear, *self.constant), self.all_arrays)
-
-    def _make_tables(self) -> None:
-        """Make the tables of plans, pushforwards and evaluations."""
-        self.plans: Memo = Memo(functools.partial(plan_of, self))
-        self.pushes: Memo = Memo(lambda key: build_pushforward(self, *key))
-        """Pushforwards by the positions of arguments with tangents, the number of arguments, and True for Tensors."""
-        self._rule_primitives = Memo(functools.partial(RulePrimitive, self))
-        self.raw: Memo = Memo(self._evaluation)
-        self.pairs: Memo = Memo(functools.partial(pair_evaluation, self))
-        self.write_back_rules: list[Function] = []
-        """The write-back rule, if it is defined."""
 
     def __repr__(self) -> str:
         return (

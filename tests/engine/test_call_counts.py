@@ -101,7 +101,7 @@ BOUNDS = {
     "a write through a view": (121, 73),
     "a step with Adam": (200, 95),
     "a jitted step": (72, 16),
-    "a first trace": (4450, 1990),
+    "a first trace": (4425, 1962),
 }
 """Calls of agrad's functions and returns to a file, at most."""
 
