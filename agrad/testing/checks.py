@@ -13,6 +13,7 @@ from agrad.testing.numerics import (
     Arrays,
     Function,
     Seed,
+    assert_all_close,
     assert_close,
     check_like,
     cotangents,
@@ -60,8 +61,7 @@ def check_recorded(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
     weights = random_like(outputs(f(*xs)), rng)
     plain = gradients(f, xs, weights)
     recorded = gradients(f, xs, weights, create_graph=True)
-    for i, (a, b) in enumerate(zip(plain, recorded, strict=True)):
-        assert_close(a, b, f"raw and recorded gradient of argument {i}", rounding(xs))
+    assert_all_close(plain, recorded, "raw and recorded gradient of argument", rounding(xs))
 
 
 def check_faces(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
@@ -114,8 +114,7 @@ def check_read_only(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
             part.backward(agrad.ones_like(part), retain_graph=True)
     except (ValueError, RuntimeError) as error:
         raise AssertionError(f"a rule writes to a read-only array: {error}") from error
-    for a, b in zip(first, again, strict=True):
-        assert_close(a, b, "the same pullback called twice", 0.0)
+    assert_all_close(first, again, "the same pullback called twice, argument", 0.0)
     for now, before in zip((*inputs, *gs, *vs), kept, strict=True):
         if not np.array_equal(now, before):
             raise AssertionError("a rule changed its arguments")
@@ -127,5 +126,5 @@ def check_read_only(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 def check_same_gradients(f: Function, xs: Arrays, other_xs: Arrays, rng: np.random.Generator) -> None:
     """Check that gradients do not depend on the layout of the values in memory."""
     weights = random_like(outputs(f(*xs)), rng)
-    for i, (a, b) in enumerate(zip(gradients(f, xs, weights), gradients(f, other_xs, weights), strict=True)):
-        assert_close(a, b, f"gradient of argument {i} where memory is not contiguous", rounding(xs))
+    what = "gradient, in memory that is not contiguous, of argument"
+    assert_all_close(gradients(f, xs, weights), gradients(f, other_xs, weights), what, rounding(xs))

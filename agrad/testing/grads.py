@@ -126,15 +126,15 @@ def _run(problem: "_Problem", order: int, modes: tuple[str, ...]) -> None:
     """Check a problem in all orders."""
     functions: list[tuple[str, Function]] = [("", problem.call)]
     for k in range(order):
-        for label, function in functions:
-            for mode in modes:
-                problem.check(function, mode, f"{_MODES[mode]} over {label}" if label else _MODES[mode])
+        derivatives = [
+            (f"{_MODES[mode]} over {label}" if label else _MODES[mode], mode, function)
+            for label, function in functions
+            for mode in modes
+        ]
+        for label, mode, function in derivatives:
+            problem.check(function, mode, label)
         if k + 1 < order:
-            functions = [
-                (f"{_MODES[mode]} over {label}" if label else _MODES[mode], problem.derived(function, mode))
-                for label, function in functions
-                for mode in modes
-            ]
+            functions = [(label, problem.derived(function, mode)) for label, mode, function in derivatives]
 
 
 def _names(f: Function, args: tuple[Any, ...]) -> list[str]:
@@ -474,13 +474,13 @@ class _Problem:
         if slope.value and np.isfinite(slope.value):
             text += f", a factor of {got / slope.value:.6g}"
         if wrong:
-            text += f"\n{wrong} of {seen} elements tried of this argument are wrong, and this one most"
+            text += f"\n{wrong} of {seen} checked elements of this argument are wrong, this one has the largest error"
         if v is None:
-            text += f"\nin one random direction of the argument (seed {self.seed}), and at no element alone"
+            text += f"\nin a random direction of the argument (seed {self.seed}), but at no single element"
         if np.isnan(slope.value):
-            text += "\nthe function is not finite near the point: give a smaller eps, or another point"
+            text += "\nthe function is not finite near the point: pass a smaller eps, or another point"
         elif slope.doubt > 10 * (self.atol + self.rtol * abs(slope.value)):
-            text += "\nthe differences do not settle, as the function is noisy or changes fast: give another eps"
+            text += "\nthe differences do not converge, because the function is noisy or changes fast: pass another eps"
         if self.single:
-            text += "\nin single precision differences are good to about 1e-3: check float64 arguments for more"
+            text += "\nin single precision, differences are accurate to about 1e-3: check float64 arguments"
         raise DerivativeError(text)

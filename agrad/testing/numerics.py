@@ -68,11 +68,17 @@ def assert_close(got: Any, expected: Any, what: str, tolerance: float = ROUNDING
     if got.dtype == bool:
         got, expected = got.astype(float), expected.astype(float)
     if got.shape != expected.shape:
-        raise AssertionError(f"{what}: shape {got.shape}, expected {expected.shape}")
+        raise AssertionError(f"{what}: shape must be {expected.shape}, got {got.shape}")
     size = max(scale, float(np.max(np.abs(expected), initial=0.0)))
     worst = float(np.max(np.abs(got - expected), initial=0.0))
     if not worst <= tolerance * size:  # also for NaN
         raise AssertionError(f"{what}: off by {worst:.3g}\n got {got}\n expected {expected}")
+
+
+def assert_all_close(got: Arrays, expected: Arrays, what: str, tolerance: float = ROUNDING) -> None:
+    """Raise ``AssertionError`` unless pairs of arrays agree; ``what`` precedes the index."""
+    for i, (a, b) in enumerate(zip(got, expected, strict=True)):
+        assert_close(a, b, f"{what} {i}", tolerance)
 
 
 def cotangents(y: Any, gs: Arrays) -> Any:
@@ -158,15 +164,13 @@ def gradients(f: Function, xs: Arrays, weights: Arrays, **how: bool) -> list[Any
 def check_like(value: Any, other: Any, what: str) -> None:
     """Check for the same backend, device, shape and dtype."""
     value, other = raw(value), raw(other)
-    home = backend_of(other)
-    if backend_of(value) is not home:
-        raise AssertionError(f"{what}: on {backend_of(value).name}, not {home.name}")
-    if home.device_of(value) != home.device_of(other):
-        raise AssertionError(f"{what}: on device {home.device_of(value)}")
-    if tuple(value.shape) != tuple(other.shape):
-        raise AssertionError(f"{what}: shape {value.shape}, not {other.shape}")
-    if dtype_name(value.dtype) != dtype_name(other.dtype):
-        raise AssertionError(f"{what}: dtype {dtype_name(value.dtype)}, not {dtype_name(other.dtype)}")
+    found, home = backend_of(value), backend_of(other)
+    if found is not home:
+        raise AssertionError(f"{what}: backend must be {home.name}, got {found.name}")
+    facts = {"device": home.device_of, "shape": lambda x: tuple(x.shape), "dtype": lambda x: dtype_name(x.dtype)}
+    for name, fact in facts.items():
+        if fact(value) != fact(other):
+            raise AssertionError(f"{what}: {name} must be {fact(other)}, got {fact(value)}")
 
 
 def scattered(x: np.ndarray) -> np.ndarray:

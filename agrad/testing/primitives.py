@@ -13,16 +13,10 @@ from agrad.backends import load
 from agrad.dtypes import dtype_name, is_floating
 from agrad.errors import ConfigurationError
 from agrad.registry import KERNELS, PRIMITIVES, namespace
-from agrad.testing.checks import (
-    check_adjoint,
-    check_faces,
-    check_read_only,
-    check_recorded,
-    check_same_gradients,
-    check_second_elsewhere,
-)
+from agrad.testing import checks
 from agrad.testing.grads import check_grads
 from agrad.testing.numerics import (
+    assert_all_close,
     assert_close,
     check_like,
     cotangents,
@@ -280,12 +274,12 @@ def _layouts(problem: _Problem) -> None:
     """Check arrays that are not contiguous, and read-only ones."""
     args = problem.args
     spread = [scattered(a) if isinstance(a, np.ndarray) else a for a in args]
-    for i, (a, b) in enumerate(zip(outputs(problem.call(*spread)), outputs(problem.call(*args)), strict=True)):
-        assert_close(a, b, f"output {i} of {problem.label} where memory is not contiguous", problem.rtol)
+    what = f"{problem.label}, in memory that is not contiguous, output"
+    assert_all_close(outputs(problem.call(*spread)), outputs(problem.call(*args)), what, problem.rtol)
     f, xs = problem.of()
     if xs:
-        check_same_gradients(f, xs, [scattered(x) for x in xs], problem.rng())
-        check_read_only(f, xs, problem.rng())
+        checks.check_same_gradients(f, xs, [scattered(x) for x in xs], problem.rng())
+        checks.check_read_only(f, xs, problem.rng())
 
 
 def _single(array: np.ndarray) -> np.ndarray:
@@ -308,7 +302,7 @@ def _dtypes(problem: _Problem) -> None:
             )
         assert_close(a, b, f"output {i} of {problem.label} in single precision", tolerance)
     if xs:
-        found = check_faces(narrow, xs, problem.rng())
+        found = checks.check_faces(narrow, xs, problem.rng())
         expected_gradients = gradients(wide, wide_xs, random_like(doubles, problem.rng()))
         for i, (a, b) in enumerate(zip(found, expected_gradients, strict=True)):
             assert_close(a, b, f"the gradient by argument {problem.places[i]} in single precision", tolerance)
@@ -329,9 +323,9 @@ def _batching(problem: _Problem) -> None:
         axes = tuple(0 if i in chosen else None for i in range(len(args)))
         rows = [outputs(call(*filled(chosen, k))) for k in range(_MEMBERS)]
         got = outputs(agrad.vmap(call, in_axes=axes)(*stacked))
-        for i, (part, expected) in enumerate(zip(got, zip(*rows, strict=True), strict=True)):
-            what = f"output {i} of {problem.label} under vmap over arguments {list(chosen)}"
-            assert_close(part, np.stack([host(e) for e in expected]), what, problem.rtol)
+        expected = [np.stack([host(e) for e in parts]) for parts in zip(*rows, strict=True)]
+        what = f"{problem.label} under vmap over arguments {list(chosen)}, output"
+        assert_all_close(got, expected, what, problem.rtol)
     if not problem.places:
         return
     places = problem.places
@@ -355,8 +349,8 @@ _CHECKS: dict[str, Callable[[_Problem], None]] = {
     "forward": _forward,
     "vjp": _differences(1, "rev"),
     "jvp": _differences(1, "fwd"),
-    "adjoint": _exact(check_adjoint),
-    "recorded": _exact(check_recorded),
+    "adjoint": _exact(checks.check_adjoint),
+    "recorded": _exact(checks.check_recorded),
     "second_order": _differences(2, "fwd", "rev"),
     "batching": _batching,
     "dtypes": _dtypes,
@@ -385,12 +379,12 @@ def _on_backend(problem: _Problem, name: str) -> None:
         if not xs:
             return
         host_f, host_xs = problem.of()
-        found = check_faces(f, xs, problem.rng())
+        found = checks.check_faces(f, xs, problem.rng())
         expected = gradients(host_f, host_xs, random_like(on_host, problem.rng()))
         for i, (a, b) in enumerate(zip(found, expected, strict=True)):
             what = f"the gradient of {problem.label} by argument {problem.places[i]} on {name}"
             assert_close(a, b, what, problem.rtol)
-        check_second_elsewhere(f, xs, host_f, host_xs, problem.rng)
+        checks.check_second_elsewhere(f, xs, host_f, host_xs, problem.rng)
 
 
 # ---------------------------------------------------------------- kernels

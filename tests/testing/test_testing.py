@@ -88,7 +88,7 @@ def test_single_precision(place: Any) -> None:
     check_grads(lambda x: agrad.exp(x) * agrad.sin(x), (x,))
     text = message(weighed(a=lambda g, weight: 1.1 * g * weight * weight), x, place(Y.astype(np.float32)))
     assert "argument 0 (x)" in text
-    assert "single precision differences are good to about 1e-3: check float64" in text
+    assert "single precision, differences are accurate to about 1e-3: check float64" in text
 
 
 def test_functions_of_complex_numbers(place: Any) -> None:
@@ -110,7 +110,7 @@ def at_one_element(xp: Any, g: Any, weight: Any) -> Any:
 WRONG = {
     "sign": ({"b": lambda g, x, weight: -2 * g * x * weight}, "argument 1 (weight)", "reverse mode", "a factor of -1"),
     "factor": ({"a": lambda g, weight: 1.001 * g * weight**2}, "argument 0 (x)", "reverse mode", "a factor of 1.001"),
-    "one element": ({"a": at_one_element}, "argument 0 (x), element [1, 1]", "reverse mode", "1 of 6 elements"),
+    "one element": ({"a": at_one_element}, "argument 0 (x), element [1, 1]", "reverse mode", "1 of 6 checked elements"),
     "jvp alone": ({"tb": lambda t, x, weight: t * x * weight}, "argument 1 (weight)", "forward mode", "factor of 0.5"),
     "axis": ({"a": lambda xp, g, weight: xp.flip(g * weight**2, axis=0)}, "argument 0 (x)", "reverse mode", "of 6"),
     "zero": ({"b": lambda xp, g, x, weight: g * 0.0}, "argument 1 (weight)", "reverse mode", "agrad gives 0,"),
@@ -285,7 +285,7 @@ def test_functions_that_are_not_functions() -> None:
 
 def test_noise_is_said_to_be_noise() -> None:
     text = message(lambda x: agrad.sin(1e9 * x), X)
-    assert "the differences do not settle, as the function is noisy or changes fast: give another eps" in text
+    assert "the differences do not converge, because the function is noisy or changes fast: pass another eps" in text
 
 
 def test_options() -> None:
