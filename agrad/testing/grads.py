@@ -468,8 +468,9 @@ class _Problem:
     ) -> None:
         """Raise the ``DerivativeError`` for an element, or for a whole argument."""
         text = (
-            f"{self.title}: the {label} derivative by {self._where(i, element, v)} is wrong: agrad gives {got:.10g}, "
-            f"finite differences {slope.value:.10g} (step {slope.step:.2g}, differing by {slope.doubt:.2g} between two)"
+            f"{self.title}: the {label} derivative with respect to {self._where(i, element, v)} is wrong: agrad "
+            f"returns {got:.10g}, finite differences {slope.value:.10g} (step {slope.step:.2g}, "
+            f"differing by {slope.doubt:.2g} between two)"
         )
         if slope.value and np.isfinite(slope.value):
             text += f", a factor of {got / slope.value:.6g}"

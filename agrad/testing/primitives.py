@@ -305,7 +305,9 @@ def _dtypes(problem: _Problem) -> None:
         found = checks.check_faces(narrow, xs, problem.rng())
         expected_gradients = gradients(wide, wide_xs, random_like(doubles, problem.rng()))
         for i, (a, b) in enumerate(zip(found, expected_gradients, strict=True)):
-            assert_close(a, b, f"the gradient by argument {problem.places[i]} in single precision", tolerance)
+            assert_close(
+                a, b, f"the gradient with respect to argument {problem.places[i]} in single precision", tolerance
+            )
 
 
 def _batching(problem: _Problem) -> None:
@@ -341,8 +343,8 @@ def _batching(problem: _Problem) -> None:
     inside: Any = agrad.vmap(lambda at, g: agrad.vjp(f, *at)[1](g))(tuple(xs), together)
     outside = agrad.vjp(agrad.vmap(f), *xs)[1](together)
     for i, wanted in enumerate(wholes):
-        assert_close(inside[i], wanted, f"vmap of the vjp of {problem.label} by argument {places[i]}", problem.rtol)
-        assert_close(outside[i], wanted, f"the vjp of vmap of {problem.label} by argument {places[i]}", problem.rtol)
+        assert_close(inside[i], wanted, f"vmap of the vjp of {problem.label}, argument {places[i]}", problem.rtol)
+        assert_close(outside[i], wanted, f"the vjp of vmap of {problem.label}, argument {places[i]}", problem.rtol)
 
 
 _CHECKS: dict[str, Callable[[_Problem], None]] = {
@@ -382,7 +384,7 @@ def _on_backend(problem: _Problem, name: str) -> None:
         found = checks.check_faces(f, xs, problem.rng())
         expected = gradients(host_f, host_xs, random_like(on_host, problem.rng()))
         for i, (a, b) in enumerate(zip(found, expected, strict=True)):
-            what = f"the gradient of {problem.label} by argument {problem.places[i]} on {name}"
+            what = f"the gradient of {problem.label} on {name}, argument {problem.places[i]}"
             assert_close(a, b, what, problem.rtol)
         checks.check_second_elsewhere(f, xs, host_f, host_xs, problem.rng)
 

@@ -113,8 +113,8 @@ WRONG = {
     "one element": ({"a": at_one_element}, "argument 0 (x), element [1, 1]", "reverse mode", "1 of 6 checked elements"),
     "jvp alone": ({"tb": lambda t, x, weight: t * x * weight}, "argument 1 (weight)", "forward mode", "factor of 0.5"),
     "axis": ({"a": lambda xp, g, weight: xp.flip(g * weight**2, axis=0)}, "argument 0 (x)", "reverse mode", "of 6"),
-    "zero": ({"b": lambda xp, g, x, weight: g * 0.0}, "argument 1 (weight)", "reverse mode", "agrad gives 0,"),
-    "forgotten": ({"b": lambda g: None}, "argument 1 (weight)", "reverse mode", "agrad gives 0,"),
+    "zero": ({"b": lambda xp, g, x, weight: g * 0.0}, "argument 1 (weight)", "reverse mode", "agrad returns 0,"),
+    "forgotten": ({"b": lambda g: None}, "argument 1 (weight)", "reverse mode", "agrad returns 0,"),
     "second order by an argument": (
         {"b": lambda g, x, weight: 2 * g * x * constant(weight)}, "argument 1 (weight)", "over reverse mode", "wrong"
     ),
@@ -138,7 +138,7 @@ def test_wrong_rules_are_named(kind: str, place: Any) -> None:
     rules, argument, mode, text = WRONG[kind]
     found = message(weighed(**rules), place(X), place(Y))
     assert found.startswith("check_grads of weigh: the ")
-    assert f"derivative by {argument}" in found
+    assert f"derivative with respect to {argument}" in found
     assert mode in found
     assert text in found
     assert ("over" in found) == kind.startswith("second")
@@ -186,7 +186,7 @@ def test_a_missing_sum_over_what_was_broadcast() -> None:
     spread.jvp("x")(lambda t, row: t * row)
     spread.jvp("row")(lambda t, x: t * x)
     text = message(spread, X, ROW)
-    assert "reverse mode derivative by argument 1 (row), element" in text
+    assert "reverse mode derivative with respect to argument 1 (row), element" in text
     spread.vjp("row")(lambda xp, g, x: xp.sum(g * x, axis=0))
     check_grads(spread, (X, ROW))
 
@@ -209,7 +209,7 @@ def test_a_value_that_differs_where_it_is_differentiated(mode: str) -> None:
 
 def test_the_element_and_both_numbers() -> None:
     text = message(weighed(a=at_one_element), X, Y, directions=1, order=1, modes=("rev",))
-    got, wanted = (float(n) for n in re.findall(r"agrad gives ([-\d.e]+), finite differences ([-\d.e]+)", text)[0])
+    got, wanted = (float(n) for n in re.findall(r"agrad returns ([-\d.e]+), finite differences ([-\d.e]+)", text)[0])
     assert got / wanted == pytest.approx(1.001, rel=1e-6)
 
 

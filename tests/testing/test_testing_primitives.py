@@ -146,7 +146,7 @@ WRONG = {
     "adjoint": ({"vjp_x": lambda g, w: g * w}, "adjoint_0", "<g, J t>"),
     "second": (
         {"vjp_x": lambda xp, g, x, w, *, slope: g * w * slope / (1 + xp.exp(-slope * constant(x)))},
-        "second_order_0", "over reverse mode derivative by argument 0 (x)",
+        "second_order_0", "over reverse mode derivative with respect to argument 0 (x)",
     ),
     "forward": ({"forward": lambda xp, x, w, slope: xp.log1p(xp.exp(slope * x)) * w * 1.1}, "forward_0", "reference"),
     "batching": ({"forward": lambda xp, x, w, slope: xp.log1p(xp.exp(slope * x)) * w + 0 * xp.sum(x) + x.ndim},
