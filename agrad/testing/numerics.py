@@ -76,7 +76,7 @@ def assert_close(got: Any, expected: Any, what: str, tolerance: float = ROUNDING
 
 
 def assert_all_close(got: Arrays, expected: Arrays, what: str, tolerance: float = ROUNDING) -> None:
-    """Raise ``AssertionError`` unless pairs of arrays agree; ``what`` precedes the index."""
+    """Raise ``AssertionError`` unless pairs of arrays agree (``assert_close``)."""
     for i, (a, b) in enumerate(zip(got, expected, strict=True)):
         assert_close(a, b, f"{what} {i}", tolerance)
 
