@@ -2,19 +2,19 @@
 Move from NumPy to CuPy
 =======================
 
-Change one import of a NumPy program, and it runs on a GPU and has derivatives. This
-page was built on NumPy. Set ``AGRAD_BACKEND=cupy`` to run the same program on CuPy.
-agrad's tests run CuPy on an emulated CUDA; agrad has not run on a GPU yet.
+Change one import of a NumPy script, and it has derivatives and runs on any backend. You
+select the backend with one variable: ``AGRAD_BACKEND=cupy python script.py`` runs it on
+a GPU. This page was built on NumPy. The tests run CuPy on an emulated CUDA; agrad has
+not run on a GPU yet.
 """
 
 # %%
 # Change the import
 # -----------------
 #
-# ``agrad.numpy`` has NumPy's names. ``heat`` below is a NumPy program: it creates an
-# array and writes into it.
+# ``agrad.numpy`` has the NumPy names. ``heat`` below is NumPy code: it creates an array
+# and writes into it.
 
-import importlib.util
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -35,11 +35,11 @@ def heat(start: Any, conductivity: Any, steps: int = 60) -> Any:
 
 
 # %%
-# Where arrays are created
-# ------------------------
+# Create arrays
+# -------------
 #
 # Outside of a transform, ``np.linspace`` creates an array on the selected backend. On
-# NumPy that is a NumPy array.
+# NumPy, the result is a NumPy array.
 
 x = np.linspace(0.0, 1.0, 41)
 start = np.exp(-(((x - 0.3) / 0.1) ** 2))
@@ -48,8 +48,8 @@ measured = heat(start, truth)
 print(type(measured).__name__, measured.dtype)
 
 # %%
-# Inside a transform, ``np.zeros`` in ``heat`` creates an array where the arguments of
-# the differentiated function are, and accepts traced values.
+# Inside a transform, ``np.zeros`` in ``heat`` uses the backend of the arguments of the
+# differentiated function, and the new array accepts traced values.
 #
 # Convert data from other libraries once, with ``np.asarray(data)``. An operator on
 # arrays of two libraries raises ``MixedBackendsError``.
@@ -57,8 +57,7 @@ print(type(measured).__name__, measured.dtype)
 # Fit the conductivity
 # --------------------
 #
-# The gradient of the misfit is computed where the arrays are. ``agrad.jit`` compiles
-# the step to CUDA graphs on CuPy and to fused loops on NumPy.
+# ``agrad.jit`` compiles the step: to CUDA graphs on CuPy, and to fused loops on NumPy.
 
 
 def misfit(conductivity: Any) -> Any:
@@ -91,14 +90,15 @@ right.set(title="misfit", xlabel="step")
 plt.show()
 
 # %%
-# At the first peak and far from it no heat flows. There the measurement does not
+# No heat flows at the first peak and far from it. There the measurement does not
 # determine the conductivity, and the fit keeps the initial value.
 #
-# Run on another library
+# Run on another backend
 # ----------------------
 #
-# ``agrad.use_backend(name)`` selects a backend for a block. Here it is
-# array-api-strict, the reference implementation of the standard.
+# ``AGRAD_BACKEND`` selects the backend of a whole script. In a script,
+# ``agrad.use_backend(name)`` selects it for a block. The function below creates all of
+# its arrays, so it runs on each backend.
 
 
 def sensitivity() -> Any:
@@ -107,21 +107,26 @@ def sensitivity() -> Any:
     return agrad.grad(lambda k: np.sum(heat(start, k) ** 2))(np.full(40, 0.5))
 
 
-if importlib.util.find_spec("array_api_strict"):
-    with agrad.use_backend("array_api_strict"):
-        other = sensitivity()
-    print(other.backend, np.allclose(host(other), host(sensitivity())))
+for name in ("numpy", "cupy", "torch", "array_api_strict", "dask"):
+    if not agrad.available_backends()[name].available:
+        print(f"{name:16} not installed on this machine")
+        continue
+    with agrad.use_backend(name):
+        result = agrad.asarray(sensitivity())
+    print(f"{name:16} {type(result.data).__module__:34} {host(result)[:2]}")
 
 # %%
+# The second column is the module of the arrays that the backend computes with.
+#
 # Summary
 # -------
 #
 # * Replace ``import numpy as np`` by ``import agrad.numpy as np``.
 # * Create the arrays that you write into inside the function that is differentiated.
-# * Select the backend once: ``AGRAD_BACKEND=cupy python program.py``.
+# * Select the backend once: ``AGRAD_BACKEND=cupy python script.py``.
 #
-# Libraries that accept arrays of any kind can ask the arrays for their namespace
-# instead: ``xp = array_namespace(x)``.
+# Code for arrays of any library can ask the arrays for their namespace instead, with
+# ``array_namespace``: :doc:`01_gradients`.
 #
-# Read on: :doc:`/docs/agrad_numpy` and :doc:`choosing a backend
+# Next: :doc:`/docs/agrad_numpy` and :doc:`choosing a backend
 # </docs/howto/choose_a_backend>`.

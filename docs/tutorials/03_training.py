@@ -49,7 +49,7 @@ loader = data.DataLoader(
 
 @agrad.jit
 def step(x: Any, y: Any) -> Any:
-    """Take one step, and return the loss."""
+    """Run one step, and return the loss."""
     loss = nn.functional.cross_entropy(model(x), y)
     loss.backward()
     optimizer.step()
@@ -64,8 +64,8 @@ for _ in range(15):
 
 model.eval()
 with agrad.no_grad():
-    guesses = agrad.argmax(model(agrad.asarray(digits.X_test)), axis=1).numpy()
-print(f"accuracy {np.mean(guesses == digits.y_test):.3f}")
+    labels = agrad.argmax(model(agrad.asarray(digits.X_test)), axis=1).numpy()
+print(f"accuracy {np.mean(labels == digits.y_test):.3f}")
 
 # %%
 # Use ``Trainer``
@@ -90,11 +90,8 @@ history = trainer.fit(
     validation=0.15,
     progress=False,
 )
-print(
-    len(history),
-    "epochs; accuracy",
-    round(trainer.evaluate(digits.X_test, digits.y_test)["accuracy"], 3),
-)
+accuracy = trainer.evaluate(digits.X_test, digits.y_test)["accuracy"]
+print(f"{len(history)} epochs; accuracy {accuracy:.3f}")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 left.semilogy(losses)

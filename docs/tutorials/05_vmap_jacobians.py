@@ -63,7 +63,7 @@ left.set(title="potential and force", aspect="equal")
 #
 # The Jacobian of the gradient is the Hessian. ``agrad.hessian`` uses forward mode over
 # reverse mode, and ``vmap`` computes it at all points. Its trace is the Laplacian,
-# which is large where mass is.
+# which is large near the bodies.
 
 hessians = agrad.vmap(agrad.hessian(potential))(grid)
 laplacian = np.trace(hessians, axis1=1, axis2=2)
@@ -78,7 +78,7 @@ plt.show()
 #
 # ``agrad.jacrev`` needs one reverse pass per output, and ``agrad.jacfwd`` one forward
 # pass per input. ``agrad.jacobian`` chooses the cheaper mode. All return the same
-# numbers.
+# matrix.
 
 
 def polar(point: Any) -> Any:
@@ -89,8 +89,8 @@ def polar(point: Any) -> Any:
 
 
 at = np.asarray([3.0, 4.0])
-print(agrad.jacobian(polar)(at))
-print(np.allclose(agrad.jacrev(polar)(at), agrad.jacfwd(polar)(at)))
+for jacobian in (agrad.jacrev, agrad.jacfwd):
+    print(jacobian(polar)(at))
 
 # %%
 # Compute products without the matrix

@@ -69,7 +69,7 @@ except AssertionError as error:
 
 @agrad.primitive(linear="x", batch="axis")
 def smooth(xp: Any, x: Any, /, *, axis: int) -> Any:
-    """Return the means of neighbours along an axis, around the end."""
+    """Return the mean of each element and its neighbors, around the end."""
     return (xp.roll(x, 1, axis=axis) + x + xp.roll(x, -1, axis=axis)) / 3.0
 
 

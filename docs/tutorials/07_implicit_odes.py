@@ -25,13 +25,15 @@ LINKS = 0.15 * RNG.normal(size=(6, 6))
 
 
 def settled(demand: Any) -> Any:
-    """Return the prices at which nothing changes any more."""
+    """Return the prices that no longer change."""
     return agrad.fixed_point(lambda p: agrad.tanh(LINKS @ p + demand), np.zeros(6))
 
 
 demand = np.linspace(0.1, 0.6, 6)
 prices = settled(demand)
-print(np.abs(np.tanh(LINKS @ prices + demand) - prices).max() < 1e-6)
+print(prices.round(3))
+change_of_prices = np.tanh(LINKS @ prices + demand) - prices
+print(f"largest change {np.abs(change_of_prices).max():.0e}")
 jacobian = agrad.jacobian(settled)(demand)
 
 figure, axes = plt.subplots(figsize=(4, 3.2), layout="constrained")
@@ -53,8 +55,8 @@ def anomaly(eccentricity: Any) -> Any:
     return agrad.root(lambda e: e - eccentricity * agrad.sin(e) - 2.0, np.asarray(2.0))
 
 
-value, slope = agrad.value_and_grad(anomaly)(np.asarray(0.3))
-print(value, slope, np.sin(value) / (1.0 - 0.3 * np.cos(value)))
+value, derivative = agrad.value_and_grad(anomaly)(np.asarray(0.3))
+print(f"{value:.6f} {derivative:.6f} {np.sin(value) / (1 - 0.3 * np.cos(value)):.6f}")
 
 # %%
 # Solve a differential equation
@@ -97,7 +99,7 @@ for k, name in enumerate(("prey", "predators")):
     left.plot(TIMES, seen[:, k], label=name)
     right.plot(TIMES, along[:, k], label=name)
 left.set(title="numbers", xlabel="time")
-right.set(title="derivative by the prey's growth", xlabel="time")
+right.set(title="derivative with respect to the growth rate", xlabel="time")
 left.legend()
 plt.show()
 
@@ -113,7 +115,7 @@ for _ in range(6):
     residual = (numbers(rates) - seen).reshape(-1)
     columns = agrad.jacfwd(numbers)(rates).reshape(-1, 4)
     rates = rates - np.linalg.lstsq(columns, residual, rcond=None)[0]
-print(np.abs(rates / truth - 1.0).max() < 1e-4)
+print(rates.round(4), truth.round(4))
 
 # %%
 # Summary

@@ -41,11 +41,11 @@ def log_density(q: Any) -> Any:
 #
 # Newton's method with exact derivatives needs a few steps.
 
-best, slope = np.asarray([0.3, np.log(TIMES.mean())]), np.ones(2)
+best = np.asarray([0.3, np.log(TIMES.mean())])
 for _ in range(12):
-    slope, curvature = agrad.grad(log_density)(best), agrad.hessian(log_density)(best)
-    best = best - np.linalg.solve(curvature, slope)
-print(np.exp(best), np.abs(slope).max() < 1e-8)
+    gradient, hessian = agrad.grad(log_density)(best), agrad.hessian(log_density)(best)
+    best = best - np.linalg.solve(hessian, gradient)
+print(np.exp(best).round(4), f"largest gradient {np.abs(gradient).max():.0e}")
 
 # %%
 # The inverse of the negative Hessian estimates the uncertainty.
@@ -66,7 +66,7 @@ LENGTH, LEAPS, COUNT = 0.08, 10, 2000
 
 @agrad.jit
 def chain(start: Any, kicks: Any, chances: Any) -> Any:
-    """Return the places of a chain, (steps, 2), and the share of accepted moves."""
+    """Return the states of a chain, (steps, 2), and the acceptance rate."""
     force = agrad.grad(log_density)
 
     def leap(_: Any, state: Any) -> Any:
@@ -83,25 +83,25 @@ def chain(start: Any, kicks: Any, chances: Any) -> Any:
         q = agrad.where(accepted, new, q)
         return q, (q, agrad.astype(accepted, q.dtype))
 
-    _, (places, accepted) = agrad.scan(step, start, (kicks, chances))
-    return places, agrad.mean(accepted)
+    _, (states, accepted) = agrad.scan(step, start, (kicks, chances))
+    return states, agrad.mean(accepted)
 
 
-places, rate = map(
+states, rate = map(
     np.asarray, chain(best, RNG.normal(size=(COUNT, 2)), RNG.uniform(size=COUNT))
 )
 print("accepted:", rate.round(2))
 print(
-    "means:", places.mean(axis=0).round(3), "deviations:", places.std(axis=0).round(3)
+    "means:", states.mean(axis=0).round(3), "deviations:", states.std(axis=0).round(3)
 )
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
-left.plot(np.exp(places[:, 0]), np.exp(places[:, 1]), ".", markersize=2)
+left.plot(np.exp(states[:, 0]), np.exp(states[:, 1]), ".", markersize=2)
 left.plot(*np.exp(best), "k+", markersize=12)
 left.set(title="samples, and the likeliest", xlabel="shape", ylabel="scale")
 right.hist(TIMES, bins=20, density=True, alpha=0.4)
 grid = np.linspace(0.01, 9.0, 200)
-for shape, scale in np.exp(places[::100]):
+for shape, scale in np.exp(states[::100]):
     right.plot(
         grid, stats.weibull_min.pdf(grid, shape, scale=scale), color="C1", linewidth=0.5
     )

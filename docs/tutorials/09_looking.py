@@ -3,7 +3,7 @@ Debug and profile
 =================
 
 Find the operation that computes a NaN, show the operations of a function, and measure
-where the time is spent.
+the time of each.
 """
 
 # %%
@@ -46,7 +46,7 @@ except agrad.errors.AnomalyError as error:
 # after it.
 
 
-def mended(points: Any) -> Any:
+def smooth_distances(points: Any) -> Any:
     """Return the sum of the distances of all pairs of different points."""
     squares = agrad.sum((points[:, None, :] - points[None, :, :]) ** 2, axis=-1)
     apart = squares > 0
@@ -55,7 +55,7 @@ def mended(points: Any) -> Any:
     )
 
 
-print(agrad.grad(mended)(points))
+print(agrad.grad(smooth_distances)(points))
 
 # %%
 # Show the operations
@@ -64,7 +64,7 @@ print(agrad.grad(mended)(points))
 # ``agrad.graph(f)`` lists the operations of a call, with shapes and values. For a
 # transformed function, it includes the operations of the transform.
 
-graph = agrad.graph(mended)(points)
+graph = agrad.graph(smooth_distances)(points)
 print(graph)
 
 # %%
@@ -81,7 +81,7 @@ graph
 many = np.random.default_rng(0).normal(size=(300, 2))
 with agrad.profile() as p:
     for _ in range(5):
-        agrad.grad(mended)(many)
+        agrad.grad(smooth_distances)(many)
 rows = list(p.rows("name"))
 print(p)
 

@@ -11,7 +11,13 @@ TUTORIALS = sorted(FOLDER.glob("*.py"))
 pytestmark = pytest.mark.needs("matplotlib")
 
 
-@pytest.mark.parametrize("file", TUTORIALS, ids=lambda file: file.stem)
+NEEDS = {"10_any_library": ("mparray", "ndonnx", "onnxruntime")}
+"""What a tutorial needs besides Matplotlib."""
+
+
+@pytest.mark.parametrize(
+    "file", [pytest.param(f, id=f.stem, marks=pytest.mark.needs(*NEEDS.get(f.stem, ()))) for f in TUTORIALS]
+)
 def test_a_tutorial_runs(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import matplotlib.pyplot as plt
 
@@ -26,5 +32,5 @@ def test_a_tutorial_runs(file: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_tutorials_end_with_a_summary() -> None:
-    assert len(TUTORIALS) == 9
+    assert len(TUTORIALS) == 10
     assert all("# Summary\n" in file.read_text(encoding="utf-8") for file in TUTORIALS)
