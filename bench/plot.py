@@ -31,6 +31,15 @@ def styles(who: list[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
+def colors(dark: bool) -> dict[str, str]:
+    """Return Matplotlib's settings for a light or a dark page, whose background shows through."""
+    ink = "#ced6dd" if dark else "#222832"
+    clear = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
+    return dict.fromkeys(clear, "none") | dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), ink
+    )
+
+
 def over_agrad(samples: dict[tuple[str, ...], list[float]]) -> dict[tuple[str, ...], list[float]]:
     """Return samples divided by the median of the first candidate of agrad in their row."""
     base: dict[tuple[str, ...], float] = {}
@@ -40,7 +49,9 @@ def over_agrad(samples: dict[tuple[str, ...], list[float]]) -> dict[tuple[str, .
     return {path: [t / base[path[:-1]] for t in times] for path, times in samples.items() if path[:-1] in base}
 
 
-def draw(samples: dict[tuple[str, ...], list[float]], title: str, file: Path, ratios: bool = False) -> None:
+def draw(
+    samples: dict[tuple[str, ...], list[float]], title: str, file: Path, ratios: bool = False, dark: bool = False
+) -> None:
     """Draw medians and quartiles of samples by row and candidate, the last part of a path.
 
     Raises ``Missing`` without matplotlib, and ``BadRun`` for more rows than a plot shows.
@@ -57,37 +68,37 @@ def draw(samples: dict[tuple[str, ...], list[float]], title: str, file: Path, ra
     if len(rows) > ROWS:
         raise diff.BadRun(f"{len(rows)} rows are more than the {ROWS} that a plot shows")
     who = list(dict.fromkeys(path[-1] for path in samples))
-    page = figure(figsize=(9, 1.4 + 0.32 * max(len(rows), 3) + 0.2 * len(who)), layout="constrained")
-    axes = page.subplots()
-    look = styles(who)
-    for name in who:
-        places = [k for k, row in enumerate(rows) if (*row, name) in samples]
-        found = [samples[*rows[k], name] for k in places]
-        middle = [statistics.median(times) for times in found]
-        ends = [common.quartiles(times) for times in found]
-        errors = [[m - low for m, (low, _) in zip(middle, ends, strict=True)]]
-        errors.append([high - m for m, (_, high) in zip(middle, ends, strict=True)])
-        axes.errorbar(
-            *(middle, places, None, errors),
-            color=look[name][0],
-            fmt=look[name][1],
-            label=name,
-            markersize=5,
-            elinewidth=0.8,
-            alpha=0.85,
-        )
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter("")
-    axes.set_yticks(range(len(rows)), [", ".join(row) or title for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlabel("time / time of agrad (right of 1: slower than agrad)" if ratios else "seconds")
-    page.suptitle(title)
-    axes.grid(visible=True, axis="x", which="major", alpha=0.3)
-    page.legend(loc="outside lower center", ncols=3, fontsize="small")
     file.parent.mkdir(parents=True, exist_ok=True)
     # no date and fixed names of parts: the same results give the same file
-    with matplotlib.rc_context({"svg.hashsalt": "agrad"}):
+    with matplotlib.rc_context({**colors(dark), "svg.hashsalt": "agrad"}):
+        page = figure(figsize=(7.5, 1.4 + 0.32 * max(len(rows), 3) + 0.2 * len(who)), layout="constrained")
+        axes = page.subplots()
+        look = styles(who)
+        for name in who:
+            places = [k for k, row in enumerate(rows) if (*row, name) in samples]
+            found = [samples[*rows[k], name] for k in places]
+            middle = [statistics.median(times) for times in found]
+            ends = [common.quartiles(times) for times in found]
+            errors = [[m - low for m, (low, _) in zip(middle, ends, strict=True)]]
+            errors.append([high - m for m, (_, high) in zip(middle, ends, strict=True)])
+            axes.errorbar(
+                *(middle, places, None, errors),
+                color=look[name][0],
+                fmt=look[name][1],
+                label=name,
+                markersize=5,
+                elinewidth=0.8,
+                alpha=0.85,
+            )
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
+        axes.set_yticks(range(len(rows)), [", ".join(row) or title for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlabel("time / time of agrad (right of 1: slower than agrad)" if ratios else "seconds")
+        page.suptitle(title)
+        axes.grid(visible=True, axis="x", which="major", alpha=0.3)
+        page.legend(loc="outside lower center", ncols=3, fontsize="small")
         page.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
 
 
@@ -98,9 +109,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("plot", type=Path, metavar="PLOT.svg", help="or .png, .pdf")
     parser.add_argument("--title", help="default: the name of the file")
     parser.add_argument("--ratios", action="store_true", help="divide by the time of agrad")
+    parser.add_argument("--dark", action="store_true", help="for a page with a dark background")
     given = parser.parse_args(arguments)
     try:
-        draw(diff.read(given.results), given.title or given.results.stem, given.plot, given.ratios)
+        draw(diff.read(given.results), given.title or given.results.stem, given.plot, given.ratios, given.dark)
     except (diff.BadRun, Missing) as error:
         print(f"bench plot: {error}", file=sys.stderr)
         return 2

@@ -249,9 +249,10 @@ def advised(record: dict[str, Any]) -> str:
     rows = []
     for row, ratios in record["ratios"].items():
         if max(ratios.values(), default=0.0) > SLOW:
-            shown = [f"{ratios[n]:.2g}" if n in ratios else "-" for n in (EAGER, JITTED, COMPILED)]
+            known = [ratios.get(n) for n in (EAGER, JITTED, COMPILED)]
+            shown = ["-" if r is None else f"{r:.0f}" if r >= 100 else f"{r:.2g}" for r in known]
             rows.append([row, *shown, ROWS[row].peer, ROWS[row].advice])
-    return common.table(["work", "eager", "jit", 'compiler="jax"', "compared with", "what to do"], rows)
+    return common.table(["work", "eager", "jit", "XLA", "compared with", "what to do"], rows, left=True)
 
 
 def run(options: Options) -> Report:

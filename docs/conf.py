@@ -9,14 +9,17 @@ import sys
 from pathlib import Path
 
 import threadpoolctl
+from docutils import nodes
+from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
 
 import agrad
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
-from bench import plot
+from bench import diff, plot, summary
 
 threadpoolctl.threadpool_limits(1)  # the galleries' programs take small steps, and two threads wait for each other
 
@@ -75,7 +78,8 @@ include_patterns = ["docs/**", "bench/**", "tests/*/README.md", "examples/README
 exclude_patterns = ["docs/_build", "docs/_templates", "docs/tutorials", "**/.*", "**/sg_execution_times.rst"]
 templates_path = [str(ROOT / "docs/_templates")]
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_dmath_allow_digits = myst_dmath_allow_space = False  # $3,995 is a price
 myst_heading_anchors = 4
 suppress_warnings = [
     "myst.header",  # a table of results may begin with a heading of the second level
@@ -110,6 +114,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
+html_math_renderer = "mathml"
 html_title = "agrad"
 html_logo = html_favicon = "_static/agrad.svg"
 html_context = {"default_mode": "auto", "moved": MOVED}
@@ -149,10 +154,20 @@ def leave_out_of_search(app: Sphinx, document: str, source: list[str]) -> None:
         app.env.metadata[document]["nosearch"] = "true"
 
 
+def write_formula(translator: HTML5Translator, node: nodes.Element) -> None:
+    """Write a formula as MathML, which browsers typeset without a script."""
+    display = "inline" if isinstance(node, nodes.math) else "block"
+    translator.body.append(convert(node.astext(), display=display))
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
-    """Draw the plots, and take part in reading."""
-    for suite, (title, ratios) in PLOTS.items():
-        files = [str(ROOT / f"bench/results/{suite}.json"), str(ROOT / f"docs/plots/{suite}.svg")]
-        plot.main([*files, "--title", title, *(["--ratios"] if ratios else [])])
+    """Draw the plots, and take part in reading and writing."""
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
+    for dark, end in ((False, ""), (True, "-dark")):
+        summary.draw(summary.compared(), ROOT / f"docs/plots/measured{end}.svg", dark)
+        for suite, (title, ratios) in PLOTS.items():
+            samples = diff.read(ROOT / f"bench/results/{suite}.json")
+            plot.draw(samples, title, ROOT / f"docs/plots/{suite}{end}.svg", ratios, dark)
     app.connect("source-read", link_to_gallery)
     app.connect("source-read", leave_out_of_search)

@@ -59,7 +59,7 @@ derivative in reverse mode / forward mode / second order on each backend.
 - The counts for CuPy are in parentheses, because it is tested on [an emulated CUDA](development/cupy.md) and not yet on
   a GPU.
 
-## At edges
+## Edge cases
 
 - **Kinks.** Equal elements share the derivative of `max`, `min`, `maximum` and `minimum`. The derivative of `abs` and
   `relu` at 0 is 0. With a NaN, the derivative of `maximum`, `minimum` and `relu` is 0.
@@ -74,7 +74,7 @@ derivative in reverse mode / forward mode / second order on each backend.
 - **Infinities.** If the result of `logsumexp` is infinite, its derivative is NaN with respect to infinite elements and
   0 with respect to finite ones. The derivatives of `hypot` are 1 for a single infinite argument and 0 for the other. A
   tangent or cotangent of 0 times an infinite derivative is NaN.
-- **Outside of the domain**, the value is NaN and the derivative is the one of the formula, for example `1 / x` for
+- **Outside of the domain**, the value is NaN and the derivative follows the formula, for example `1 / x` for
   `log(x)`.
 
 `tests/ops/test_extreme_values.py` contains the tests.
@@ -195,7 +195,7 @@ def counts(function: str, backend: str) -> tuple[int, ...]:
 
 def cell(function: str, backend: str) -> str:
     numbers = counts(function, backend)
-    text = "/".join(map(str, numbers)) if any(numbers) else "not there"
+    text = "/".join(map(str, numbers)) if any(numbers) else "not available"
     return f"({text})" if backend == NEVER_RUN else text
 
 
@@ -221,11 +221,11 @@ def sections() -> dict[str, list[str]]:
     derived = [name for name in STANDARD if name not in WITHOUT_DERIVATIVE]
     top = [name for name in derived if "." not in name]
     return {
-        "The standard's functions": [*top, *OPERATORS],
+        "Functions of the standard": [*top, *OPERATORS],
         "linalg": [name for name in derived if name.startswith("linalg.")],
         "fft": [name for name in derived if name.startswith("fft.")],
-        "agrad's own": [name for name in extras() if name not in EXTRAS_WITHOUT_DERIVATIVE],
-        "Operations behind them": behind(),
+        "Additional functions": [name for name in extras() if name not in EXTRAS_WITHOUT_DERIVATIVE],
+        "Internal operations": behind(),
     }
 
 
@@ -262,9 +262,17 @@ def page(fresh: Iterable[str], old: str = "") -> str:
         lines += [f"## {title}\n", f"| function | {' | '.join(BACKENDS)} |", "|---" * (1 + len(BACKENDS)) + "|"]
         lines += [f"| `{name}` | {' | '.join(cells[b].get(name, '?') for b in BACKENDS)} |" for name in names]
         lines.append("")
-    lines += ["## Not there\n", "What an array library lacks, with the error that says so; tests of it are skipped.\n"]
-    lines += [line for backend in BACKENDS for line in lacks[backend]] or ["Nothing: each has all of them."]
-    lines += ["\n## Without a derivative\n", "| function | it |", "|---|---|"]
+    lines += [
+        "## Not available\n",
+        "Functions that an array library lacks, with the error message. Their tests are skipped.\n",
+    ]
+    lines += [line for backend in BACKENDS for line in lacks[backend]] or ["None."]
+    lines += [
+        "\n## Without a derivative\n",
+        "Integers and Booleans have no derivative.\n",
+        "| function | reason |",
+        "|---|---|",
+    ]
     lines += [f"| `{name}` | {reason} |" for name, reason in sorted(reasons_without().items())]
     return "\n".join(lines) + "\n"
 
