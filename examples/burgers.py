@@ -1,24 +1,26 @@
 """A physics-informed network for Burgers' equation
 ================================================
 
-A physics-informed network: Burgers' equation, solved by a network that is told nothing but the equation.
+Solve Burgers' equation with a network that is trained only on the equation.
 
 ``python examples/burgers.py --backend NAME --plot FILE.png``
 
-u_t + u u_x = v u_xx on -1 <= x <= 1 with u = -sin(pi x) at the start and 0 at both ends (Raissi, Perdikaris and
-Karniadakis, J. Comput. Phys. 378, 2019). The form of the solution holds these values exactly. The loss is the mean
-square of the equation's residual: derivatives in x and t are forward mode, and the gradient in the weights is reverse
-mode over it. The number is the relative error of u at 100 x 50 points against the exact solution (Cole and Hopf's
-integral, by Gauss and Hermite's rule).
+The equation is u_t + u u_x = v u_xx for -1 <= x <= 1. The initial value is -sin(pi x),
+and the boundary values are 0 (Raissi, Perdikaris and Karniadakis, J. Comput. Phys. 378,
+2019). The form of the solution satisfies these conditions exactly. The loss is the mean
+square of the residual. Derivatives with respect to x and t use forward mode, and the
+gradient with respect to the weights uses reverse mode over it. The number is the
+relative error of u at 100 x 50 points, compared with the exact solution (the Cole-Hopf
+integral, by Gauss-Hermite quadrature).
 """
 
 from typing import Any
 
 import numpy as np
-from common import Draw, here, run
 
 import agrad
 from agrad import nn
+from common import Draw, here, run
 
 MOST = 0.01
 VISCOSITY = 0.03
@@ -34,7 +36,7 @@ def exact(x: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 
 class Solution(nn.Module):
-    """The solution at points x and times t, which holds the values at the start and at both ends."""
+    """Return the solution at x and t, with the initial and boundary values."""
 
     def __init__(self, width: int = 20) -> None:
         super().__init__()
@@ -64,7 +66,9 @@ def main() -> tuple[float, Draw]:
     rng = np.random.default_rng(0)
     x, t = here(rng.uniform(-1, 1, POINTS)), here(rng.uniform(0, 1, POINTS))
     u = Solution().double()
-    optimizer = agrad.optim.LBFGS(u.parameters(), max_iter=100, history_size=50, line_search_fn="strong_wolfe")
+    optimizer = agrad.optim.LBFGS(
+        u.parameters(), max_iter=100, history_size=50, line_search_fn="strong_wolfe"
+    )
 
     @agrad.jit
     def loss() -> agrad.Tensor:
@@ -73,14 +77,19 @@ def main() -> tuple[float, Draw]:
         value.backward()
         return value
 
-    grid_t, grid_x = np.meshgrid(np.linspace(0.02, 1, 50), np.linspace(-1, 1, 100), indexing="ij")
+    grid_t, grid_x = np.meshgrid(
+        np.linspace(0.02, 1, 50), np.linspace(-1, 1, 100), indexing="ij"
+    )
     truth, error = exact(grid_x, grid_t), np.inf
     for _ in range(10):
         optimizer.step(loss)
         with agrad.no_grad():
             found = u(here(grid_x), here(grid_t)).numpy()
         error = float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
-        print(f"{optimizer.iterations} steps: mean square of the residual {loss().item():.2e}, error {error:.2%}")
+        print(
+            f"{optimizer.iterations} steps: "
+            f"mean square of the residual {loss().item():.2e}, error {error:.2%}"
+        )
 
     def draw(plt: Any) -> None:
         _, (left, right) = plt.subplots(1, 2, figsize=(12, 4))
@@ -90,7 +99,11 @@ def main() -> tuple[float, Draw]:
         for k in (0, 12, 24, 49):
             (line,) = right.plot(grid_x[k], found[k], label=f"t = {grid_t[k, 0]:.2f}")
             right.plot(grid_x[k, ::4], truth[k, ::4], ".", color=line.get_color())
-        right.set(xlabel="x", ylabel="u", title="the network (lines) and the exact solution (dots)")
+        right.set(
+            xlabel="x",
+            ylabel="u",
+            title="the network (lines) and the exact solution (dots)",
+        )
         right.legend()
 
     return error, draw

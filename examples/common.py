@@ -1,6 +1,7 @@
-"""What the examples share: their options, the number that each must reach, and the picture.
+"""Options of the examples, the number that each must reach, and the picture.
 
-An example is a function that returns its number and a function that draws with ``matplotlib.pyplot``.
+An example is a function that returns its number and a function that draws with
+``matplotlib.pyplot``.
 """
 
 import argparse
@@ -24,12 +25,24 @@ def here(array: Any) -> agrad.Tensor:
 
 
 def run(
-    example: Callable[[], tuple[float, Draw]], about: str | None, *, least: float = -np.inf, most: float = np.inf
+    example: Callable[[], tuple[float, Draw]],
+    about: str | None,
+    *,
+    least: float = -np.inf,
+    most: float = np.inf,
 ) -> None:
-    """Run an example from the command line, and exit with code 1 where its number is out of bounds."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", default="numpy", choices=("numpy", "torch", "jax", "cupy"))
-    parser.add_argument("--plot", metavar="FILE.png", help="draw a picture to this file (needs matplotlib)")
+    """Run an example, and exit with code 1 if its number is out of bounds."""
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--backend", default="numpy", choices=("numpy", "torch", "jax", "cupy")
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE.png",
+        help="draw a picture to this file (needs matplotlib)",
+    )
     given = parser.parse_args()
     if given.plot and not Path(given.plot).parent.is_dir():
         parser.error(f"--plot {given.plot}: there is no such folder")
@@ -39,7 +52,10 @@ def run(
     seconds = time.perf_counter() - begun
     reached = least <= number <= most  # False for NaN
     bound = f"at least {least:g}" if np.isfinite(least) else f"at most {most:g}"
-    print(f"{given.backend}: {number:.4g}, {'as' if reached else 'NOT as'} asked ({bound}), in {seconds:.1f} s")
+    print(
+        f"{given.backend}: {number:.4g}, {'as' if reached else 'NOT as'} asked "
+        f"({bound}), in {seconds:.1f} s"
+    )
     if given.plot:
         plot(draw, given.plot)
     if not reached:

@@ -1,24 +1,25 @@
 """Deconvolution of a photograph by total variation
 ================================================
 
-A photograph, sharpened: deconvolution with total variation.
+Sharpen a blurred photograph by total-variation deconvolution.
 
 ``python examples/deconvolution.py --backend NAME --plot FILE.png``
 
-A part of scikit-learn's photograph of a temple (scikit-learn and pillow are needed) is blurred by a disk, as by a lens
-out of focus, and noise is added. The image that is found minimizes the squared difference after the same blur plus the
-length of its gradient (Rudin, Osher and Fatemi, Physica D 60, 1992), a little rounded at 0; L-BFGS takes the steps. The
-number is the gain in decibels of the peak signal to noise ratio over the blurred image.
+The example blurs a photograph of a temple with a disk, and adds noise. It needs
+scikit-learn and Pillow. The reconstruction minimizes the squared difference after the
+same blur, plus the length of the image gradient (Rudin, Osher and Fatemi, Physica D 60,
+1992), which is smoothed at 0. The optimizer is L-BFGS. The number is the gain of the
+peak signal-to-noise ratio over the blurred image, in decibels.
 """
 
 from typing import Any
 
 import numpy as np
-from common import Draw, here, run
 from sklearn.datasets import load_sample_image
 
 import agrad
 from agrad.scipy.signal import fftconvolve
+from common import Draw, here, run
 
 LEAST = 3.0
 RADIUS = 4
@@ -50,10 +51,14 @@ def loss(image: Any, seen: Any, kernel: Any) -> Any:
 
 def main() -> tuple[float, Draw]:
     truth, kernel = photograph(), disk()
-    seen = fftconvolve(truth, kernel, mode="valid")  # the edge of the image is seen only in part
+    seen = fftconvolve(
+        truth, kernel, mode="valid"
+    )  # the edge of the image is seen only in part
     seen = seen + NOISE * np.random.default_rng(0).normal(size=seen.shape)
     image = agrad.asarray(here(np.pad(seen, RADIUS, mode="edge")), requires_grad=True)
-    optimizer = agrad.optim.LBFGS([image], max_iter=20, history_size=10, line_search_fn="strong_wolfe")
+    optimizer = agrad.optim.LBFGS(
+        [image], max_iter=20, history_size=10, line_search_fn="strong_wolfe"
+    )
     here_seen, here_kernel = here(seen), here(kernel)
 
     @agrad.jit
@@ -70,7 +75,10 @@ def main() -> tuple[float, Draw]:
     for _ in range(5):
         value = optimizer.step(step).item()
         gain = decibels(image.detach().numpy()[inside], truth[inside]) - before
-        print(f"{optimizer.iterations} steps: loss {value:.4f} before them, {before + gain:.2f} dB after")
+        print(
+            f"{optimizer.iterations} steps: loss {value:.4f} before them, "
+            f"{before + gain:.2f} dB after"
+        )
     found = image.detach().numpy()[inside]
 
     def draw(plt: Any) -> None:

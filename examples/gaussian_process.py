@@ -1,25 +1,26 @@
 """A Gaussian process that finds its kernel
 ========================================
 
-A Gaussian process whose kernel is found from the data, by the marginal likelihood.
+Fit the kernel of a Gaussian process by maximizing the marginal likelihood.
 
 ``python examples/gaussian_process.py --backend NAME --plot FILE.png``
 
-A curve with a slow trend and a period is seen at 150 noisy points, with a gap. The covariance is the sum of a smooth
-kernel and a periodic one. Its five parameters and the noise maximize the marginal likelihood (Rasmussen and Williams,
-Gaussian Processes for Machine Learning, 2006, equations 2.23, 2.24, 2.30 and 4.31), whose gradient goes through the
-Cholesky factor. As it has a maximum near many periods, the best of 60 is the start. The number is the mean log density
-that the process gives to the 100 points that it has not seen, most of them in the gap; the smooth kernel alone reaches
--0.9.
+The data are 150 noisy points of a curve with a slow trend and a period, with a gap. The
+covariance is the sum of a smooth and a periodic kernel. The marginal likelihood
+(Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, equations 2.23,
+2.24, 2.30 and 4.31) is maximized over five parameters and the noise. Its gradient
+passes through the Cholesky factor. The likelihood has a maximum near many periods, so
+the best of 60 is the start. The number is the mean log density of 100 test points, most
+of them in the gap. With only the smooth kernel, it is -0.9.
 """
 
 from typing import Any
 
 import numpy as np
-from common import Draw, here, run
 
 import agrad
 from agrad.scipy import linalg, stats
+from common import Draw, here, run
 
 LEAST = 0.3
 """The mean log density. With the curve itself known it is 0.5."""
@@ -43,7 +44,9 @@ def points() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     x = np.sort(rng.uniform(0, 10, 250))
     left_out = (x > 4.5) & (x < 7.5)
-    left_out[rng.choice(np.flatnonzero(~left_out), 100 - left_out.sum(), replace=False)] = True
+    left_out[
+        rng.choice(np.flatnonzero(~left_out), 100 - left_out.sum(), replace=False)
+    ] = True
     return x, curve(x) + 0.15 * rng.normal(size=250), left_out
 
 
@@ -51,8 +54,17 @@ def kernel(p: dict[str, Any], a: Any, b: Any) -> Any:
     """Return the covariances of the curve at places a and b."""
     distance = a[:, None] - b[None, :]
     smooth = (distance * agrad.exp(-p["log smooth length"])) ** 2 / 2
-    turn = 2 * (agrad.sin(np.pi * agrad.exp(-p["log period"]) * distance) * agrad.exp(-p["log width"])) ** 2
-    return agrad.exp(2 * p["log smooth size"] - smooth) + agrad.exp(2 * p["log periodic size"] - turn)
+    turn = (
+        2
+        * (
+            agrad.sin(np.pi * agrad.exp(-p["log period"]) * distance)
+            * agrad.exp(-p["log width"])
+        )
+        ** 2
+    )
+    return agrad.exp(2 * p["log smooth size"] - smooth) + agrad.exp(
+        2 * p["log periodic size"] - turn
+    )
 
 
 def factor(p: dict[str, Any], x: Any) -> Any:
@@ -64,7 +76,9 @@ def factor(p: dict[str, Any], x: Any) -> Any:
 def negative_log_likelihood(p: dict[str, Any], x: Any, y: Any) -> Any:
     lower = factor(p, x)
     white = linalg.solve_triangular(lower, y, lower=True)
-    return -agrad.sum(stats.norm.logpdf(white)) + agrad.sum(agrad.log(agrad.linalg.diagonal(lower)))
+    return -agrad.sum(stats.norm.logpdf(white)) + agrad.sum(
+        agrad.log(agrad.linalg.diagonal(lower))
+    )
 
 
 def predicted(p: dict[str, Any], x: Any, y: Any, new: Any) -> tuple[Any, Any]:
@@ -79,11 +93,20 @@ def predicted(p: dict[str, Any], x: Any, y: Any, new: Any) -> tuple[Any, Any]:
 def main() -> tuple[float, Draw]:
     places, values, left_out = points()
     x, y = here(places[~left_out]), here(values[~left_out])
-    start, periods = {name: here(value) for name, value in START.items()}, here(np.log(np.linspace(0.4, 1.6, 60)))
-    tried = agrad.vmap(lambda period: negative_log_likelihood(start | {"log period": period}, x, y))(periods)
+    start, periods = (
+        {name: here(value) for name, value in START.items()},
+        here(np.log(np.linspace(0.4, 1.6, 60))),
+    )
+    tried = agrad.vmap(
+        lambda period: negative_log_likelihood(start | {"log period": period}, x, y)
+    )(periods)
     start["log period"] = periods[agrad.argmin(tried)]
-    p = {name: agrad.asarray(value, requires_grad=True) for name, value in start.items()}
-    optimizer = agrad.optim.LBFGS(p.values(), max_iter=100, line_search_fn="strong_wolfe")
+    p = {
+        name: agrad.asarray(value, requires_grad=True) for name, value in start.items()
+    }
+    optimizer = agrad.optim.LBFGS(
+        p.values(), max_iter=100, line_search_fn="strong_wolfe"
+    )
 
     @agrad.jit
     def loss() -> agrad.Tensor:
@@ -93,24 +116,37 @@ def main() -> tuple[float, Draw]:
         return value
 
     before = optimizer.step(loss).item()
-    print(f"log marginal likelihood {-before:.1f} before, {-loss().item():.1f} after {optimizer.iterations} steps")
+    print(
+        f"log marginal likelihood {-before:.1f} before, "
+        f"{-loss().item():.1f} after {optimizer.iterations} steps"
+    )
     for name, value in p.items():
         print(f"{name.removeprefix('log '):14} {np.exp(value.item()):8.4f}")
 
     with agrad.no_grad():
         mean, deviation = predicted(p, x, y, here(places[left_out]))
-        density = agrad.mean(stats.norm.logpdf(here(values[left_out]), mean, deviation)).item()
+        density = agrad.mean(
+            stats.norm.logpdf(here(values[left_out]), mean, deviation)
+        ).item()
         grid = np.linspace(-1, 11, 600)
         line, band = (a.numpy() for a in predicted(p, x, y, here(grid)))
 
     def draw(plt: Any) -> None:
         _, axes = plt.subplots(figsize=(10, 4))
-        axes.fill_between(grid, line - 2 * band, line + 2 * band, alpha=0.25, label="predicted, with two deviations")
+        axes.fill_between(
+            grid,
+            line - 2 * band,
+            line + 2 * band,
+            alpha=0.25,
+            label="predicted, with two deviations",
+        )
         axes.plot(grid, line)
         axes.plot(grid, curve(grid), "k--", lw=0.8, label="the curve")
         axes.plot(places[~left_out], values[~left_out], "k.", ms=4, label="seen")
         axes.plot(places[left_out], values[left_out], "r.", ms=4, label="left out")
-        axes.set(xlabel="x", ylabel="y", title="A Gaussian process with a fitted kernel")
+        axes.set(
+            xlabel="x", ylabel="y", title="A Gaussian process with a fitted kernel"
+        )
         axes.legend(ncols=4, loc="lower center", fontsize=8)
 
     return density, draw

@@ -1,29 +1,31 @@
 """Hamiltonian Monte Carlo against an exact posterior
 ==================================================
 
-Hamiltonian Monte Carlo, compared with a posterior that is known exactly.
+Compare Hamiltonian Monte Carlo with a posterior that is known exactly.
 
 ``python examples/hamiltonian.py --backend NAME --plot FILE.png``
 
-A linear regression with three weights and an unknown variance: with conjugate priors each weight has a t distribution
-and the variance an inverse gamma distribution (Gelman et al., Bayesian Data Analysis, section 14.2). The sampler (Neal,
-MCMC Using Hamiltonian Dynamics, 2011) knows only the log density of the weights and the log variance, and its gradient.
-256 chains walk at once by ``vmap``; the steps are a ``scan``, the leaps of each a ``fori_loop``. The number is the
-largest error of the four means and the four deviations, in deviations of the posterior.
+The model is a linear regression with three weights and an unknown variance. With
+conjugate priors, each weight has a t distribution, and the variance has an inverse
+gamma distribution (Gelman et al., Bayesian Data Analysis, section 14.2). The sampler
+(Neal, MCMC Using Hamiltonian Dynamics, 2011) uses the log density of the weights and
+the log variance, and its gradient. ``vmap`` runs 256 chains together. The steps are a
+``scan``, and the leapfrog steps a ``fori_loop``. The number is the largest error of the
+four means and four standard deviations, in standard deviations of the posterior.
 """
 
 from typing import Any
 
 import numpy as np
-from common import Draw, here, run
 
 import agrad
 from agrad.scipy import special, stats
+from common import Draw, here, run
 
 MOST = 0.03
 CHAINS, STEPS, WARMUP, LEAPS, LENGTH = 256, 400, 100, 10, 0.05
 SHAPE, SCALE, SPREAD = 2.0, 0.5, 10.0
-"""The priors: the variance v is inverse gamma (SHAPE, SCALE), the weights normal with variance v * SPREAD."""
+"""Priors: variance v inverse gamma (SHAPE, SCALE), weights normal (0, v * SPREAD)."""
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
@@ -34,28 +36,43 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 
 def log_density(q: Any, x: Any, y: Any) -> Any:
-    """Return the log density, up to a constant, of q: three weights and the log variance."""
+    """Return the log density of three weights and the log variance, plus a constant."""
     weights, log_variance = q[:-1], q[-1]
-    squares = agrad.sum((y - x @ weights) ** 2) + agrad.sum(weights**2) / SPREAD + 2 * SCALE
+    squares = (
+        agrad.sum((y - x @ weights) ** 2) + agrad.sum(weights**2) / SPREAD + 2 * SCALE
+    )
     count = y.shape[0] + weights.shape[0] + 2 * SHAPE
     return -count / 2 * log_variance - squares / 2 * agrad.exp(-log_variance)
 
 
 def exact(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[Any]]:
-    """Return means, deviations and densities of the posterior of each unknown, by formula."""
+    """Return the exact means, deviations and densities of each unknown."""
     precision = x.T @ x + np.eye(3) / SPREAD
     mean = np.linalg.solve(precision, x.T @ y)
     shape, scale = SHAPE + len(y) / 2, SCALE + (y @ y - mean @ precision @ mean) / 2
     spread = np.sqrt(np.diag(np.linalg.inv(precision)) * scale / shape)
     means = np.append(mean, np.log(scale) - special.digamma(np.asarray(shape)))
-    deviations = np.append(spread * np.sqrt(shape / (shape - 1)), np.sqrt(special.polygamma(1, np.asarray(shape))))
-    densities = [lambda q, m=m, s=s: stats.t.pdf(q, 2 * shape, m, s) for m, s in zip(mean, spread, strict=True)]
-    return means, deviations, [*densities, lambda q: stats.invgamma.pdf(np.exp(q), shape, scale=scale) * np.exp(q)]
+    deviations = np.append(
+        spread * np.sqrt(shape / (shape - 1)),
+        np.sqrt(special.polygamma(1, np.asarray(shape))),
+    )
+    densities = [
+        lambda q, m=m, s=s: stats.t.pdf(q, 2 * shape, m, s)
+        for m, s in zip(mean, spread, strict=True)
+    ]
+    return (
+        means,
+        deviations,
+        [
+            *densities,
+            lambda q: stats.invgamma.pdf(np.exp(q), shape, scale=scale) * np.exp(q),
+        ],
+    )
 
 
 @agrad.jit
 def sample(q: Any, moves: Any, chances: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """Walk from q, of shape (chains, 4), and return all places and the mean rate of acceptance."""
+    """Sample from q, (chains, 4). Return all states and the acceptance rate."""
     value_and_force = agrad.vmap(agrad.value_and_grad(lambda q: log_density(q, x, y)))
 
     def leap(_: Any, state: Any) -> Any:
@@ -68,11 +85,18 @@ def sample(q: Any, moves: Any, chances: Any, x: Any, y: Any) -> tuple[Any, Any]:
     def step(state: Any, drawn: Any) -> Any:
         q, value, force = state
         momentum, chance = drawn
-        new, turned, new_force, new_value = agrad.fori_loop(0, LEAPS, leap, (q, momentum, force, value))
+        new, turned, new_force, new_value = agrad.fori_loop(
+            0, LEAPS, leap, (q, momentum, force, value)
+        )
         gain = new_value - value + agrad.sum(momentum**2 - turned**2, axis=1) / 2
         taken = agrad.log(chance) < gain
-        q, force = (agrad.where(taken[:, None], a, b) for a, b in ((new, q), (new_force, force)))
-        return (q, agrad.where(taken, new_value, value), force), (q, agrad.mean(agrad.astype(taken, q.dtype)))
+        q, force = (
+            agrad.where(taken[:, None], a, b) for a, b in ((new, q), (new_force, force))
+        )
+        return (q, agrad.where(taken, new_value, value), force), (
+            q,
+            agrad.mean(agrad.astype(taken, q.dtype)),
+        )
 
     _, (places, rates) = agrad.scan(step, (q, *value_and_force(q)), (moves, chances))
     return places, agrad.mean(rates)
@@ -92,7 +116,10 @@ def main() -> tuple[float, Draw]:
     names = ("weight 1", "weight 2", "weight 3", "log variance")
     found = draws.mean(axis=0), draws.std(axis=0)
     for i, name in enumerate(names):
-        print(f"{name:12} {found[0][i]:8.4f} +- {found[1][i]:.4f}   exactly {means[i]:8.4f} +- {deviations[i]:.4f}")
+        print(
+            f"{name:12} {found[0][i]:8.4f} +- {found[1][i]:.4f}   "
+            f"exactly {means[i]:8.4f} +- {deviations[i]:.4f}"
+        )
     errors = np.abs(np.stack([found[0] - means, found[1] - deviations])) / deviations
 
     def draw(plt: Any) -> None:

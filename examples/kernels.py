@@ -3,7 +3,8 @@
 
 Derivatives for foreign code: a C function, a Numba function, a CUDA kernel.
 
-Each is a function of raw arrays with a rule written by hand. ``python examples/kernels.py`` runs those that can run.
+Each is a function of raw arrays with a rule written by hand. ``python
+examples/kernels.py`` runs those that can run.
 """
 
 import ctypes
@@ -39,7 +40,17 @@ def c_function() -> Callable[[Any], Any]:
     (folder / "softplus.c").write_text(SOURCE, encoding="utf-8")
     library = folder / "softplus.so"
     subprocess.run(
-        [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(folder / "softplus.c"), "-lm"], check=True
+        [
+            compiler,
+            "-O2",
+            "-shared",
+            "-fPIC",
+            "-o",
+            str(library),
+            str(folder / "softplus.c"),
+            "-lm",
+        ],
+        check=True,
     )
     raw = ctypes.CDLL(str(library)).softplus
     raw.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_long]
@@ -105,7 +116,8 @@ def cuda_kernel() -> Callable[[Any], Any]:
 
     kernel = cupy.RawKernel(
         r"""
-        extern "C" __global__ void swish(const double* x, double* y, double* slope, long long n) {
+        extern "C" __global__
+        void swish(const double* x, double* y, double* slope, long long n) {
             long long i = blockDim.x * (long long) blockIdx.x + threadIdx.x;
             if (i < n) {
                 double s = 1 / (1 + exp(-x[i]));
@@ -137,19 +149,34 @@ def main() -> None:
     x = np.asarray([-1.0, 0.0, 2.0])
     try:
         softplus = c_function()
-        print("C      softplus", softplus(x), "slope", agrad.grad(lambda x: agrad.sum(softplus(x)))(x))
+        print(
+            "C      softplus",
+            softplus(x),
+            "slope",
+            agrad.grad(lambda x: agrad.sum(softplus(x)))(x),
+        )
     except RuntimeError as error:
         print("C      left out:", error)
     try:
         smooth = numba_function()
-        print("Numba  smooth  ", smooth(0.5, x), "slope", agrad.grad(lambda a: agrad.sum(smooth(a, x)))(0.5))
+        print(
+            "Numba  smooth  ",
+            smooth(0.5, x),
+            "slope",
+            agrad.grad(lambda a: agrad.sum(smooth(a, x)))(0.5),
+        )
     except ImportError as error:
         print("Numba  left out:", error)
     try:
         with agrad.use_backend("cupy"):
             swish = cuda_kernel()
             on_gpu = agrad.asarray(x, backend="cupy")
-            print("CUDA   swish   ", swish(on_gpu), "slope", agrad.grad(lambda x: agrad.sum(swish(x)))(on_gpu))
+            print(
+                "CUDA   swish   ",
+                swish(on_gpu),
+                "slope",
+                agrad.grad(lambda x: agrad.sum(swish(x)))(on_gpu),
+            )
     except (ImportError, ValueError) as error:
         print("CUDA   left out:", str(error).splitlines()[0])
 

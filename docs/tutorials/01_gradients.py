@@ -11,8 +11,13 @@ the energy of a chain of masses and springs.
 # Define the energy of a chain
 # ----------------------------
 #
-# Masses hang on a string between two fixed points. ``array_namespace`` returns NumPy
-# for NumPy arrays, CuPy for CuPy arrays, and agrad for the Tensors inside a transform.
+# Masses hang on a string between two fixed points. The energy of the heights
+# :math:`h_i` with stiffness :math:`k` and weight :math:`w` is
+#
+# .. math:: E(h) = \frac{k}{2} \sum_i (h_{i+1} - h_i)^2 + w \sum_i h_i
+#
+# ``array_namespace`` returns NumPy for NumPy arrays, CuPy for CuPy arrays, and agrad for
+# the Tensors inside a transform.
 
 from typing import Any
 

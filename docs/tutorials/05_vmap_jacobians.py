@@ -11,8 +11,9 @@ points.
 # Write a function of one point
 # -----------------------------
 #
-# Two bodies attract a point in the plane by gravity. The function accepts a single
-# point.
+# Two bodies attract a point in the plane by gravity. Body :math:`i` with mass
+# :math:`m_i` at :math:`b_i` adds the potential
+# :math:`-m_i / \sqrt{|b_i - x|^2 + 0.05}`. The function accepts a single point.
 
 from typing import Any
 

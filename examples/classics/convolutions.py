@@ -2,8 +2,8 @@
 
     python examples/classics/convolutions.py --backend NAME
 
-Images of 8 x 8 pixels, each moved by up to a pixel in each step of training. The program ends with exit code 1 where
-fewer than 97 % of the test images are told.
+Images of 8 x 8 pixels, each moved by up to a pixel in each step of training. The
+program ends with exit code 1 where fewer than 97 % of the test images are told.
 """
 
 import argparse
@@ -38,12 +38,16 @@ def network() -> nn.Sequential:
 def moved(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the images, each moved by up to a pixel."""
     around = np.pad(images, [(0, 0), (0, 0), (1, 1), (1, 1)])
-    places = np.lib.stride_tricks.sliding_window_view(around, images.shape[2:], axis=(2, 3))
+    places = np.lib.stride_tricks.sliding_window_view(
+        around, images.shape[2:], axis=(2, 3)
+    )
     down, right = rng.integers(0, 3, (2, len(images)))
     return places[np.arange(len(images)), :, down, right]
 
 
-def main(backend: str = "numpy", epochs: int = 20, batch: int = 64, rate: float = 1e-2) -> float:
+def main(
+    backend: str = "numpy", epochs: int = 20, batch: int = 64, rate: float = 1e-2
+) -> float:
     data = agrad.data.load_digits()
     images, test_images = (x.reshape(-1, 1, 8, 8) for x in (data.X_train, data.X_test))
     nn.manual_seed(0)
@@ -73,9 +77,15 @@ def main(backend: str = "numpy", epochs: int = 20, batch: int = 64, rate: float 
             order, losses = rng.permutation(len(images)), []
             for first in range(0, len(order) - batch + 1, batch):
                 chosen = order[first : first + batch]
-                losses.append(step(placed(moved(images[chosen], rng)), placed(data.y_train[chosen])))
+                losses.append(
+                    step(
+                        placed(moved(images[chosen], rng)), placed(data.y_train[chosen])
+                    )
+                )
             model.eval()
-            accuracy = float(np.mean(classes(placed(test_images)).numpy() == data.y_test))
+            accuracy = float(
+                np.mean(classes(placed(test_images)).numpy() == data.y_test)
+            )
             model.train()
             mean = float(np.mean([loss.item() for loss in losses]))
             print(f"epoch {epoch + 1}: loss {mean:.4f}, test accuracy {accuracy:.2%}")
@@ -84,7 +94,9 @@ def main(backend: str = "numpy", epochs: int = 20, batch: int = 64, rate: float 
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--backend", default="numpy", help="numpy, cupy, torch or jax")
     parser.add_argument("--epochs", type=int, default=20)
     given = parser.parse_args()

@@ -1,7 +1,7 @@
 """Gradient descent on 2 x**2 + 5, by hand.
 
-The gradient is 4 x. A step against it with rate 0.1 takes x to x - 0.1 * 4 x = 0.6 x, so after k steps from 10 the
-point is 10 * 0.6**k.
+The gradient is 4 x. A step against it with rate 0.1 takes x to x - 0.1 * 4 x = 0.6 x,
+so after k steps from 10 the point is 10 * 0.6**k.
 """
 
 import agrad
@@ -18,7 +18,10 @@ def main(steps: int = 20) -> dict[str, object]:
             x -= 0.1 * x.grad
         points.append(x.item())
         if k < 3 or k == steps - 1:
-            print(f"step {k + 1:2}: x = {x.item():.8f}, and 10 * 0.6**{k + 1} = {10 * 0.6 ** (k + 1):.8f}")
+            print(
+                f"step {k + 1:2}: x = {x.item():.8f}, "
+                f"and 10 * 0.6**{k + 1} = {10 * 0.6 ** (k + 1):.8f}"
+            )
     return {"points": points, "minimum": (2 * x**2 + 5).item()}
 
 

@@ -1,8 +1,9 @@
 """One neuron, its error, and the gradient of the error by each weight.
 
-A neuron multiplies its inputs by weights, adds a bias and squeezes the sum with tanh. How wrong it is, is the squared
-distance from the target. ``backward`` walks from that error back to the weights: it says how much the error changes
-when a weight changes a little.
+A neuron multiplies its inputs by weights, adds a bias and squeezes the sum with tanh.
+How wrong it is, is the squared distance from the target. ``backward`` walks from that
+error back to the weights: it says how much the error changes when a weight changes a
+little.
 """
 
 import agrad
@@ -21,10 +22,16 @@ def main() -> dict[str, object]:
     error = (output - target) ** 2
     error.backward()
 
-    print(f"output {output.item():.6f}, target {target}, squared error {error.item():.6f}")
+    print(
+        f"output {output.item():.6f}, target {target}, squared error {error.item():.6f}"
+    )
     for i, w in enumerate(weights):
-        print(f"  weight {i}: {w.item():5.1f}   d error / d weight = {w.grad.item():9.6f}")
-    print(f"  bias:     {bias.item():5.1f}   d error / d bias   = {bias.grad.item():9.6f}")
+        print(
+            f"  weight {i}: {w.item():5.1f}   d error / d weight = {w.grad.item():9.6f}"
+        )
+    print(
+        f"  bias:     {bias.item():5.1f}   d error / d bias   = {bias.grad.item():9.6f}"
+    )
     return {
         "error": error.item(),
         "weight_gradients": [w.grad.item() for w in weights],

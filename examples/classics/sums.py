@@ -1,6 +1,7 @@
 """w = (x + y) + x: a value that is used twice collects the gradient of both uses.
 
-Every result remembers the operation that made it, so the way back can be looked at step by step.
+Every result remembers the operation that made it, so the way back can be looked at step
+by step.
 """
 
 import agrad
@@ -14,8 +15,19 @@ def main() -> dict[str, object]:
     first, second = w.op.args
     print("w is made by", w.op.name, "of", first, "and", second)
     print("  the second operand is x itself:", second is x)
-    print("  the first one is made by", first.op.name, "of x and y:", first.op.args[0] is x, first.op.args[1] is y)
-    print("  w.grad_fn is", w.grad_fn, "and takes 1 back to", [g.item() for g in w.grad_fn(agrad.asarray(1.0))])
+    print(
+        "  the first one is made by",
+        first.op.name,
+        "of x and y:",
+        first.op.args[0] is x,
+        first.op.args[1] is y,
+    )
+    print(
+        "  w.grad_fn is",
+        w.grad_fn,
+        "and takes 1 back to",
+        [g.item() for g in w.grad_fn(agrad.asarray(1.0))],
+    )
 
     w.backward(retain_graph=True)
     print("gradients: dw/dx =", x.grad.item(), " dw/dy =", y.grad.item())
@@ -24,7 +36,11 @@ def main() -> dict[str, object]:
         "value": w.item(),
         "gradients": (x.grad.item(), y.grad.item()),
         "operations": (w.op.name, first.op.name),
-        "operands_are_leaves": (second is x, first.op.args[0] is x, first.op.args[1] is y),
+        "operands_are_leaves": (
+            second is x,
+            first.op.args[0] is x,
+            first.op.args[1] is y,
+        ),
     }
 
 

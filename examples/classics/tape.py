@@ -1,7 +1,8 @@
 """The tape of sin(x1) * (x1 + x2) at (pi/2, 1), and its derivatives.
 
-Backward (vjp), one pass gives the derivatives by both inputs. Forward (jvp), one pass gives the derivative along one
-direction, so two are needed. At this point both derivatives are 1:
+Backward (vjp), one pass gives the derivatives by both inputs. Forward (jvp), one pass
+gives the derivative along one direction, so two are needed. At this point both
+derivatives are 1:
 
     d/dx1 = cos(x1) * (x1 + x2) + sin(x1) = 0 + 1
     d/dx2 = sin(x1) = 1

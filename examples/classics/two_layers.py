@@ -26,7 +26,10 @@ def make_parameters(hidden: int, outputs: int) -> Parameters:
         "W2": rng.standard_normal((hidden, outputs)),
         "b2": np.zeros(outputs),
     }
-    return {name: agrad.asarray(values, requires_grad=True) for name, values in start.items()}
+    return {
+        name: agrad.asarray(values, requires_grad=True)
+        for name, values in start.items()
+    }
 
 
 def network(p: Parameters, x: np.ndarray) -> agrad.Tensor:
@@ -42,7 +45,12 @@ def cross_entropy(p: Parameters) -> agrad.Tensor:
     return agrad.cross_entropy(network(p, INPUTS), CLASSES)
 
 
-def train(loss_of: Callable[[Parameters], agrad.Tensor], p: Parameters, steps: int, rate: float) -> tuple[float, float]:
+def train(
+    loss_of: Callable[[Parameters], agrad.Tensor],
+    p: Parameters,
+    steps: int,
+    rate: float,
+) -> tuple[float, float]:
     """Gradient descent; gives the first and the last loss."""
     first = loss_of(p).item()
     for _ in range(steps):
@@ -65,12 +73,18 @@ def main(svg: str | None = None, steps: int = 500) -> dict[str, object]:
         print("drawn to", svg)
     squared = train(mean_squared_error, p, steps, rate=0.2)
     answers = network(p, INPUTS).detach().numpy()[:, 0]
-    print(f"mean squared error: {squared[0]:.4f} before, {squared[1]:.2e} after; answers {np.round(answers, 3)}")
+    print(
+        f"mean squared error: {squared[0]:.4f} before, {squared[1]:.2e} after; "
+        f"answers {np.round(answers, 3)}"
+    )
 
     p = make_parameters(hidden=8, outputs=2)
     entropy = train(cross_entropy, p, steps, rate=0.5)
     decided = np.argmax(network(p, INPUTS).detach().numpy(), axis=1)
-    print(f"cross entropy:      {entropy[0]:.4f} before, {entropy[1]:.2e} after; classes {decided}")
+    print(
+        f"cross entropy:      {entropy[0]:.4f} before, {entropy[1]:.2e} after; "
+        f"classes {decided}"
+    )
     return {
         "mean_squared_error": squared,
         "cross_entropy": entropy,

@@ -21,7 +21,13 @@ hessian = agrad.hessian(negative_log_likelihood)
 def central_differences(function, x, step=1e-5):
     """Return the derivatives of a function of a vector, in the last axis."""
     moves = step * np.eye(len(x))
-    return np.stack([(np.asarray(function(x + d)) - np.asarray(function(x - d))) / (2 * step) for d in moves], -1)
+    return np.stack(
+        [
+            (np.asarray(function(x + d)) - np.asarray(function(x - d))) / (2 * step)
+            for d in moves
+        ],
+        -1,
+    )
 
 
 def main() -> dict[str, object]:
@@ -52,13 +58,20 @@ def main() -> dict[str, object]:
         ),
     }
     for name, fit in fits.items():
-        counts = f"{fit.nfev:3} values, {fit.njev:3} gradients, {fit.get('nhev', 0):2} Hessians"
-        print(f"{name:34} {counts}; largest slope left {np.max(np.abs(slope(fit.x))):.0e}")
+        hessians = fit.get("nhev", 0)
+        counts = f"{fit.nfev:3} values, {fit.njev:3} gradients, {hessians:2} Hessians"
+        print(
+            f"{name:34} {counts}; largest slope left {np.max(np.abs(slope(fit.x))):.0e}"
+        )
 
     best = fits["trust-exact, gradient and Hessian"].x
     deviation = np.sqrt(np.diag(np.linalg.inv(len(data[0]) * curvature(best))))
     for name, estimate, error, true in zip(
-        ("intercept", "first", "second", "log shape"), best, deviation, truth, strict=True
+        ("intercept", "first", "second", "log shape"),
+        best,
+        deviation,
+        truth,
+        strict=True,
     ):
         print(f"{name:10} {estimate:7.4f} +- {error:.4f}   drawn with {true:7.4f}")
     return {

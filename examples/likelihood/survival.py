@@ -10,14 +10,17 @@ from scipy import special
 def negative_log_likelihood(parameters, times, observed, covariates):
     """Return minus the log likelihood, of a subject on average.
 
-    ``parameters``: the coefficients of the log of the mean, then the log of the gamma distribution's shape.
-    ``observed``: 1 where the event was seen at ``times``, 0 where the subject was last seen without it.
+    ``parameters``: coefficients of the log of the mean, then the log of the shape of
+    the gamma distribution. ``observed``: 1 if the event was observed at ``times``, 0 if
+    the subject was last seen without it.
     """
     coefficients, log_shape = parameters[:-1], parameters[-1]
     shape = np.exp(log_shape)
     rate = shape / np.exp(covariates @ coefficients)
     scaled = rate * times
-    log_density = special.xlogy(shape, scaled) - scaled - np.log(times) - special.gammaln(shape)
+    log_density = (
+        special.xlogy(shape, scaled) - scaled - np.log(times) - special.gammaln(shape)
+    )
     log_survival = np.log(special.gammaincc(shape, scaled))
     return -np.mean(np.where(observed == 1, log_density, log_survival))
 
@@ -30,4 +33,9 @@ def simulate(subjects=400, seed=0):
     mean = np.exp(covariates @ truth[:-1])
     times = rng.gamma(np.exp(truth[-1]), mean / np.exp(truth[-1]))
     censored = rng.exponential(6.0, size=subjects)
-    return np.minimum(times, censored), (times <= censored).astype(int), covariates, truth
+    return (
+        np.minimum(times, censored),
+        (times <= censored).astype(int),
+        covariates,
+        truth,
+    )

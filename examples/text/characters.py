@@ -1,4 +1,5 @@
-"""What the two models of characters share: a text, batches of it, training, and a baseline."""
+"""What the two models of characters share: a text, batches of it, training, and a
+baseline."""
 
 import argparse
 import math
@@ -18,14 +19,20 @@ BLOCK = 2000
 
 
 def corpus() -> str:
-    """Return the prose of this project: its documents, without those that are tables."""
+    """Return the prose of the documents of this project, without tables."""
     files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-    files += sorted(p for folder in ("", "decisions", "transforms") for p in (ROOT / "docs" / folder).glob("*.md"))
-    return "\n".join(p.read_text(encoding="utf-8") for p in files if p.name not in TABLES)
+    files += sorted(
+        p
+        for folder in ("", "decisions", "transforms")
+        for p in (ROOT / "docs" / folder).glob("*.md")
+    )
+    return "\n".join(
+        p.read_text(encoding="utf-8") for p in files if p.name not in TABLES
+    )
 
 
 class Text:
-    """The corpus as numbers of characters, in a part for training and a part that is held out."""
+    """The corpus as character indices, in a training and a test part."""
 
     def __init__(self) -> None:
         text = "".join(c for c in corpus() if c.isascii())
@@ -34,8 +41,10 @@ class Text:
         held = np.arange(len(numbers)) // BLOCK % 10 == 9
         self.train, self.held = numbers[~held], numbers[held]
 
-    def batch(self, rng: np.random.Generator, size: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return random pieces of the training text, and for each character the next, of shape (length, size)."""
+    def batch(
+        self, rng: np.random.Generator, size: int, length: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return random pieces of the training text, and the next characters."""
         starts = rng.integers(0, len(self.train) - length - 1, size)
         pieces = self.train[starts + np.arange(length + 1)[:, None]]
         return pieces[:-1], pieces[1:]
@@ -44,10 +53,12 @@ class Text:
         """Return the held out text in pieces, as ``batch`` does."""
         count = (len(self.held) - 1) // length
         end = count * length
-        return self.held[:end].reshape(count, length).T, self.held[1 : end + 1].reshape(count, length).T
+        return self.held[:end].reshape(count, length).T, self.held[1 : end + 1].reshape(
+            count, length
+        ).T
 
     def bigram_bits(self) -> float:
-        """Return the bits a character of the held out text, predicted from the character before by counts."""
+        """Return the bits per test character, predicted by counts of pairs."""
         count = len(self.characters)
         pairs = np.ones((count, count)) * 0.1
         np.add.at(pairs, (self.train[:-1], self.train[1:]), 1)
@@ -69,11 +80,18 @@ def loss_of(logits: Any, targets: Any) -> Any:
 
 
 def train(
-    text: Text, model: Any, logits_of: Callable[[Any], Any], steps: int, size: int, length: int
+    text: Text,
+    model: Any,
+    logits_of: Callable[[Any], Any],
+    steps: int,
+    size: int,
+    length: int,
 ) -> dict[str, float]:
-    """Train a model, and return the bits a character of the held out text, the model's and the baseline's."""
+    """Train a model. Return its bits per test character, and those of the baseline."""
     rng = np.random.default_rng(0)
-    optimizer = agrad.optim.AdamW(model.parameters(), lr=agrad.optim.Cosine(1e-2, steps=steps))
+    optimizer = agrad.optim.AdamW(
+        model.parameters(), lr=agrad.optim.Cosine(1e-2, steps=steps)
+    )
 
     @agrad.jit
     def step(x: agrad.Tensor, targets: agrad.Tensor) -> agrad.Tensor:
@@ -89,14 +107,19 @@ def train(
         nats += step(*map(here, text.batch(rng, size, length))).item()
         if i % (steps // 5) == 0:
             bits = nats / (steps // 5) / math.log(2)
-            print(f"step {i}: {bits:.3f} bits a character in training, {time.perf_counter() - begun:.0f} s")
+            print(
+                f"step {i}: {bits:.3f} bits a character in training, "
+                f"{time.perf_counter() - begun:.0f} s"
+            )
             nats = 0.0
     model.eval()
     x, targets = text.held_out(length)
     with agrad.no_grad():
         bits = loss_of(logits_of(here(x)), here(targets)).item() / math.log(2)
     baseline = text.bigram_bits()
-    print(f"held out text: {bits:.3f} bits a character, {baseline:.3f} by counts of pairs")
+    print(
+        f"held out text: {bits:.3f} bits a character, {baseline:.3f} by counts of pairs"
+    )
     return {"bits": bits, "baseline": baseline}
 
 
@@ -109,8 +132,12 @@ def drawn(rng: np.random.Generator, logits: Any) -> int:
 
 def run(main: Callable[..., Any], about: str | None) -> None:
     """Run an example from the command line."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", default="numpy", help="the array library, numpy by default")
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--backend", default="numpy", help="the array library, numpy by default"
+    )
     parser.add_argument("--steps", type=int, default=None, help="the steps of training")
     options = parser.parse_args()
     with agrad.use_backend(options.backend):

@@ -2,7 +2,8 @@
 
     python examples/text/lstm.py --backend numpy
 
-It prints the bits a character of text that it has not seen, those of the simplest model, and a text of its own.
+It prints the bits a character of text that it has not seen, those of the simplest
+model, and a text of its own.
 """
 
 import sys

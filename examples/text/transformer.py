@@ -2,7 +2,8 @@
 
     python examples/text/transformer.py --backend numpy
 
-It prints the bits a character of text that it has not seen, those of the simplest model, and a text of its own.
+It prints the bits a character of text that it has not seen, those of the simplest
+model, and a text of its own.
 """
 
 import sys
@@ -21,7 +22,7 @@ LENGTH = 32
 
 
 def positions(length: int, width: int) -> np.ndarray:
-    """Return sines and cosines of places, of wavelengths from 2 pi to 20,000 pi, of shape (length, 1, width)."""
+    """Return the sinusoidal position encoding, (length, 1, width)."""
     angles = np.arange(length)[:, None] / 10_000 ** (np.arange(0, width, 2) / width)
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, 1, width)
 
@@ -32,7 +33,9 @@ class Model(nn.Module):
     def __init__(self, characters: int, width: int) -> None:
         self.embedding = nn.Embedding(characters, width)
         self.positions = here(positions(LENGTH, width).astype(np.float32))
-        layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, norm_first=True)
+        layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, norm_first=True
+        )
         self.encoder = nn.TransformerEncoder(layer, 2, nn.LayerNorm(width))
         self.head = nn.Linear(width, characters)
 
@@ -42,7 +45,7 @@ class Model(nn.Module):
 
 
 def sample(text: Text, model: Model, count: int) -> str:
-    """Return characters, each drawn from the model and then handed to it, in a window that moves along."""
+    """Return characters sampled from the model, with a moving window as input."""
     rng = np.random.default_rng(1)
     numbers = [text.characters.index("\n")]
     step = agrad.jit(model)
