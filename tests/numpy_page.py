@@ -168,10 +168,10 @@ START, END = "<!-- names -->\n", "<!-- end of names -->\n"
 KINDS = {
     "differentiable": "functions with derivatives of every order",
     "constant": "functions whose results are integers, Booleans or steps, which have no derivative",
-    "create": "functions that create arrays, on the backend of the program, differentiable in the values given",
-    "draw": "functions that draw random numbers, and put them on the backend of the program",
-    "refused": "functions that raise `TypeError` for Tensors, and say what to use instead",
-    "numpy": "dtypes, classes, constants, settings and functions without array results: NumPy's own",
+    "create": "functions that create arrays on the current backend, differentiable with respect to the values",
+    "draw": "functions that draw random numbers and move them to the current backend",
+    "refused": "functions that raise `TypeError` for Tensors; the message contains the alternative",
+    "numpy": "dtypes, classes, constants, options and functions without array results: the NumPy objects",
 }
 
 

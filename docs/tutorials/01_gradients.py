@@ -16,8 +16,8 @@ the energy of a chain of masses and springs.
 #
 # .. math:: E(h) = \frac{k}{2} \sum_i (h_{i+1} - h_i)^2 + w \sum_i h_i
 #
-# ``array_namespace`` returns NumPy for NumPy arrays, CuPy for CuPy arrays, and agrad for
-# the Tensors inside a transform.
+# ``array_namespace`` returns NumPy for NumPy arrays, CuPy for CuPy arrays, and agrad
+# for the Tensors inside a transform.
 
 from typing import Any
 
