@@ -18,42 +18,21 @@ from test_docstrings import sections
 import agrad
 import agrad.nn
 
-MODULES = {
-    "agrad": None,
-    "agrad.linalg": None,
-    "agrad.fft": None,
-    "agrad.special": None,
-    "agrad.random": None,
-    "agrad.nn": None,
-    "agrad.nn.functional": None,
-    "agrad.nn.init": None,
-    "agrad.nn.utils": None,
-    "agrad.optim": None,
-    "agrad.optim.lr_scheduler": None,
-    "agrad.optim.swa_utils": None,
+_MODULES = """
+    linalg fft special random nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils data train
+    train.callbacks train.metrics parallel plotting sklearn testing tree errors scipy.fft scipy.integrate
+    scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal scipy.signal.windows scipy.sparse.linalg
+    scipy.spatial.distance scipy.special scipy.stats
+""".split()  # noqa: SIM905
+PACKAGES = {
     "agrad.data": "pyarrow PIL",
-    "agrad.train": "matplotlib",
-    "agrad.train.callbacks": "matplotlib",
-    "agrad.train.metrics": None,
     "agrad.parallel": "dask",
-    "agrad.plotting": "matplotlib",
-    "agrad.sklearn": "sklearn",
-    "agrad.testing": None,
-    "agrad.tree": None,
-    "agrad.errors": None,
-    "agrad.scipy.fft": None,
-    "agrad.scipy.integrate": None,
-    "agrad.scipy.interpolate": None,
-    "agrad.scipy.linalg": None,
-    "agrad.scipy.ndimage": None,
     "agrad.scipy.optimize": "scipy",
-    "agrad.scipy.signal": None,
-    "agrad.scipy.signal.windows": None,
     "agrad.scipy.sparse.linalg": "scipy",
-    "agrad.scipy.spatial.distance": None,
-    "agrad.scipy.special": None,
-    "agrad.scipy.stats": None,
+    "agrad.sklearn": "sklearn",
+    **dict.fromkeys(("agrad.train", "agrad.train.callbacks", "agrad.plotting"), "matplotlib"),
 }
+MODULES = {module: PACKAGES.get(module) for module in ("agrad", *(f"agrad.{name}" for name in _MODULES))}
 """Modules of public names, and the packages that their examples need."""
 
 NEEDING = dict.fromkeys(("SparseArray", "sparse_hessian", "sparse_jacobian"), "scipy")
