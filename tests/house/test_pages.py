@@ -1,50 +1,45 @@
-"""The pages in docs: programs print what they say; every transform is listed; links lead somewhere."""
+"""README and the pages in docs: programs print what they say, links lead somewhere, tables fit the code."""
 
 import contextlib
+import importlib.metadata
 import io
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-import agrad
+import agrad.backends
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "transforms"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+FOLDER = DOCS / "transforms"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.name != "README.md")
-OTHERS = [
-    FOLDER.parent / f"{name}.md"
-    for name in (
-        "index",
-        "quickstart",
-        "testing",
-        "inspecting",
-        "operations",
-        "jit",
-        "architecture",
-        "data",
-        "optim",
-        "train",
-        "installation",
-        "explanation/how_it_works",
-    )
-]
-NEEDED = {"threads": "threadpoolctl", "fit_with_scipy": "scipy", "constrained_problems": "ipax"}
-GUIDES = [
-    pytest.param(page, marks=pytest.mark.needs(NEEDED[page.stem]) if page.stem in NEEDED else ())
-    for name in ("howto", "coming_from")
-    for page in sorted((FOLDER.parent / name).glob("*.md"))
-    if page.stem not in ("index", "other_libraries")  # tests/backends/test_libraries.py runs the programs of the latter
-]
-WITH_TORCH = pytest.param(FOLDER.parent / "nn.md", marks=pytest.mark.needs("torch"))
-WITH_DASK = pytest.param(FOLDER.parent / "parallel.md", marks=pytest.mark.needs("dask", "scipy"))
-WITH_SKLEARN = pytest.param(FOLDER.parent / "sklearn.md", marks=pytest.mark.needs("sklearn"))
+OTHERS = """
+    index quickstart testing inspecting operations jit architecture data optim train installation nn parallel sklearn
+    explanation/how_it_works
+""".split()  # noqa: SIM905
+NEEDED = {
+    "threads": "threadpoolctl",
+    "fit_with_scipy": "scipy",
+    "constrained_problems": "ipax",
+    "nn": "torch",
+    "parallel": "dask scipy",
+    "sklearn": "sklearn",
+    "sparse": "scipy",
+}
+"""What the programs of a page need."""
+GUIDES = [page for name in ("howto", "coming_from") for page in sorted((DOCS / name).glob("*.md"))]
+LEFT_OUT = ("index", "other_libraries")
+"""Guides without programs, and the one whose programs tests/backends/test_libraries.py runs."""
+SHOWN = [ROOT / "README.md", *PAGES, *(DOCS / f"{name}.md" for name in OTHERS)]
+SHOWN += [page for page in GUIDES if page.stem not in LEFT_OUT]
 
 
-NEEDING = [pytest.param(page, marks=pytest.mark.needs("scipy")) if page.stem == "sparse" else page for page in PAGES]
-SHOWN = [*NEEDING, *OTHERS, *GUIDES, WITH_TORCH, WITH_SKLEARN, WITH_DASK]
-
-
-@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, id=p.stem, marks=pytest.mark.needs(*NEEDED.get(p.stem, "").split())) for p in SHOWN],
+)
 def test_programs_print_what_the_page_says(page: Path) -> None:
     scope: dict[str, object] = {"__name__": "page"}
     printed, checked = "", 0
@@ -75,8 +70,8 @@ def test_the_table_of_transforms_names_functions_of_every_page() -> None:
 
 
 def test_every_page_of_the_site_is_in_its_navigation() -> None:
-    pages = {page for page in FOLDER.parent.rglob("*.md") if "_" not in page.relative_to(FOLDER.parent).parts[0][:1]}
-    listed = {FOLDER.parent / "index.md"}
+    pages = {page for page in DOCS.rglob("*.md") if "_" not in page.relative_to(DOCS).parts[0][:1]}
+    listed = {DOCS / "index.md"}
     for page in pages:
         for tree in re.findall(r"```{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
             for line in [line for line in tree.splitlines() if line and not line.startswith(":")]:
@@ -89,8 +84,7 @@ def test_every_page_of_the_site_is_in_its_navigation() -> None:
     assert not pages - listed
 
 
-ROOT = FOLDER.parent.parent
-DOCUMENTS = [*sorted((ROOT / "docs").rglob("*.md")), *ROOT.glob("*.md"), *sorted((ROOT / "bench").rglob("*.md"))]
+DOCUMENTS = [*sorted(DOCS.rglob("*.md")), *ROOT.glob("*.md"), *sorted((ROOT / "bench").rglob("*.md"))]
 FENCED = re.compile(r"^ *```.*?^ *```$", flags=re.S | re.M)
 
 
@@ -122,3 +116,23 @@ BY_HAND = [page for page in DOCUMENTS if "results" not in page.parts or page.nam
 def test_lines_fit_into_120_columns(page: Path) -> None:
     lines = page.read_text(encoding="utf-8").splitlines()
     assert not [n for n, line in enumerate(lines, 1) if len(line) > 120 and not line.lstrip().startswith("|")]
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_backends_is_the_code_s() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", README, flags=re.M)
+    assert rows == list(agrad.backends._MODULES)
+
+
+def test_the_extras_named_exist() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = set(re.findall(r"agrad\[([\w,]+)\]", README)) | set(re.findall(r"'\.\[([\w,]+)\]'", README))
+    assert named
+    assert {extra for group in named for extra in group.split(",")} <= set(project["optional-dependencies"])
+
+
+def test_the_command_line_is_installed() -> None:
+    scripts = {e.name: e.value for e in importlib.metadata.entry_points(group="console_scripts")}
+    assert scripts.get("agrad") == "agrad.cli:main"
