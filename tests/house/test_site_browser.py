@@ -61,6 +61,17 @@ def server() -> Iterator[str]:
         served.shutdown()
 
 
+@pytest.fixture
+def tab() -> Iterator[Any]:
+    """Open Chromium, and return a page of it."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser.new_page()
+        browser.close()
+
+
 def test_every_link_leads_to_a_file_and_an_anchor(pages: dict[str, Page]) -> None:
     assert len(pages) > 100
     lost = []
@@ -89,55 +100,41 @@ SEARCHES = {
 """What a new user searches for, and the end of the address of the page that the search shows first."""
 
 
-def test_searches_find_their_page_first(server: str) -> None:
-    from playwright.sync_api import sync_playwright
-
+def test_searches_find_their_page_first(server: str, tab: Any) -> None:
     first = {}
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        tab = browser.new_page()
-        for words in SEARCHES:
-            tab.goto(f"{server}search.html?q={words.replace(' ', '+')}")
-            link = tab.wait_for_selector("#search-results li > a")
-            tab.wait_for_function("document.querySelectorAll('#search-results li').length > 2")
-            first[words] = tab.query_selector("#search-results li > a").get_attribute("href").partition("#")[0]
-            assert link is not None
-        browser.close()
-    assert not {words: page for words, page in first.items() if not page.partition("?")[0].endswith(SEARCHES[words])}
+    for words in SEARCHES:
+        tab.goto(f"{server}search.html?q={words.replace(' ', '+')}")
+        tab.wait_for_function("document.querySelectorAll('#search-results li').length > 2")
+        link = tab.query_selector("#search-results li > a").get_attribute("href")
+        first[words] = link.partition("#")[0].partition("?")[0]
+    assert not {words: page for words, page in first.items() if not page.endswith(SEARCHES[words])}
 
 
 EVERY = 10
 """Of the generated pages of the reference, which are all alike, the browser opens one in so many."""
 
 
-def test_pages_open_without_an_error(pages: dict[str, Page], server: str) -> None:
-    from playwright.sync_api import sync_playwright
-
+def test_pages_open_without_an_error(pages: dict[str, Page], server: str, tab: Any) -> None:
     generated = [name for name in pages if "/generated/" in name]
     moved = [name for name in pages if 'http-equiv="refresh"' in (SITE / name).read_text(encoding="utf-8")]
     opened = [name for name in pages if name not in generated and name not in moved] + generated[::EVERY]
     errors: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        tab = browser.new_page()
-        tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        tab.on("pageerror", lambda error: errors.append(str(error)))
-        tab.on(
-            "request", lambda request: None if request.url.startswith((server, "data:")) else errors.append(request.url)
-        )
-        tab.on("response", lambda response: None if response.status < 400 else errors.append(response.url))
-        found = []
-        for name in opened:
-            tab.goto(server + name)
-            found += [f"{name}: {error}" for error in errors]
-            errors.clear()
-        # a page is wider than a narrow screen only where something in it does not scroll by itself
-        tab.set_viewport_size({"width": 400, "height": 800})
-        wide = []
-        for name in [name for name in opened if name not in generated and name != "index.html"]:
-            tab.goto(server + name)
-            if tab.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
-                wide.append(name)
-        browser.close()
+    inside = (server, "data:")
+    tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.on("request", lambda request: None if request.url.startswith(inside) else errors.append(request.url))
+    tab.on("response", lambda response: None if response.status < 400 else errors.append(response.url))
+    found = []
+    for name in opened:
+        tab.goto(server + name)
+        found += [f"{name}: {error}" for error in errors]
+        errors.clear()
+    # a page is wider than a narrow screen only where something in it does not scroll by itself
+    tab.set_viewport_size({"width": 400, "height": 800})
+    wide = []
+    for name in [name for name in opened if name not in generated and name != "index.html"]:
+        tab.goto(server + name)
+        if tab.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+            wide.append(name)
     assert not found
     assert not wide
