@@ -1,10 +1,21 @@
-"""Docstrings of public names are in numpydoc form: imperative first lines, and sections that fit the signature."""
+"""Docstrings are in numpydoc form and fit the signatures; every public name has an example that runs."""
 
-import importlib
+import doctest
+import importlib.util
 import inspect
+import pkgutil
+import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+import numpy as np
+import pytest
+
+import agrad
+import agrad.nn
 
 SECTIONS = ["Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References",
             "Examples"]  # fmt: skip
@@ -27,6 +38,147 @@ def sections(text: str) -> dict[str, str]:
     """Return the sections of a docstring, by title, in their order."""
     parts = re.split(r"^([A-Z][A-Za-z ]+)\n-{3,}$", text, flags=re.MULTILINE)
     return {title: body.strip("\n") for title, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+_MODULES = """
+    linalg fft special random nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils data train
+    train.callbacks train.metrics parallel plotting sklearn testing tree errors scipy.fft scipy.integrate
+    scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal scipy.signal.windows scipy.sparse.linalg
+    scipy.spatial.distance scipy.special scipy.stats
+""".split()  # noqa: SIM905
+PACKAGES = {
+    "agrad.data": "pyarrow PIL",
+    "agrad.parallel": "dask",
+    "agrad.scipy.optimize": "scipy",
+    "agrad.scipy.sparse.linalg": "scipy",
+    "agrad.sklearn": "sklearn",
+    **dict.fromkeys(("agrad.train", "agrad.train.callbacks", "agrad.plotting"), "matplotlib"),
+}
+MODULES = {module: PACKAGES.get(module) for module in ("agrad", *(f"agrad.{name}" for name in _MODULES))}
+"""Modules of public names, and the packages that their examples need."""
+
+NEEDING = dict.fromkeys(("SparseArray", "sparse_hessian", "sparse_jacobian"), "scipy")
+"""Names in other modules whose examples need a package."""
+
+TRANSFORMS = [
+    "grad", "value_and_grad", "vjp", "jvp", "jacobian", "jacfwd", "jacrev", "hessian", "hvp", "gnvp",
+    "elementwise_grad", "linearize", "linear_transpose", "vmap", "jit", "checkpoint", "stop_gradient", "custom_jvp",
+    "custom_vjp", "scan", "fori_loop", "while_loop", "cond", "switch", "root", "fixed_point", "linear_solve",
+]  # fmt: skip
+
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def public(module: str) -> dict[str, Any]:
+    """Return what a module has that is public, can be called, and is of agrad, by name."""
+    found = pkgutil.resolve_name(module)
+    names = getattr(found, "__all__", None) or [name for name in dir(found) if not name.startswith("_")]
+    things = {name: getattr(found, name) for name in names}
+    return {n: t for n, t in things.items() if callable(t) and str(getattr(t, "__module__", "")).startswith("agrad")}
+
+
+def documented(name: str, thing: Any) -> Iterator[tuple[str, str]]:
+    """Yield the docstrings of a public thing and of its public members, if classes of agrad define them, with names."""
+    yield name, inspect.cleandoc(thing.__doc__ or "")
+    for base in thing.__mro__ if inspect.isclass(thing) else ():
+        for member, method in vars(base).items() if base.__module__.startswith("agrad") else ():
+            if not member.startswith("_") and method.__doc__ and not inspect.isclass(method):
+                yield f"{name}.{member}", inspect.cleandoc(method.__doc__)
+
+
+def lacks(name: str, thing: Any) -> bool:
+    """Return whether a docstring has no example that names the thing and prints something."""
+    text = sections(inspect.cleandoc(thing.__doc__ or "")).get("Examples", "")
+    shown = doctest.DocTestParser().get_examples(text)
+    return not any(example.want for example in shown) or not any(name in x.source + x.want for x in shown)
+
+
+def failures(name: str, text: str) -> list[str]:
+    """Return what the examples of a docstring print other than what they say."""
+    agrad.nn.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    told: list[str] = []
+    test = doctest.DocTestParser().get_doctest(text, {"np": np, "agrad": agrad}, name, None, 0)
+    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=told.append)
+    return told
+
+
+def marked(module: str, packages: str | None) -> Any:
+    return pytest.param(module, marks=pytest.mark.needs(*packages.split()) if packages else ())
+
+
+@pytest.mark.parametrize("module", [marked(*row) for row in MODULES.items()])
+def test_every_public_name_has_an_example_that_runs(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with agrad.use_backend("numpy"):
+        absent = {name for name, package in NEEDING.items() if importlib.util.find_spec(package) is None}
+        things = {name: thing for name, thing in public(module).items() if name not in absent}
+        # members that are inherited by many run once
+        texts = {text: n for row in things.items() for n, text in documented(*row) if ">>> " in text}
+        told = {n: failures(n, text) for text, n in texts.items()}
+    assert agrad.get_backend() == "numpy"
+    assert not list(tmp_path.iterdir())
+    wrong = {name: lines for name, lines in told.items() if lines}
+    wrong |= {name: "no example that prints something" for name, thing in things.items() if lacks(name, thing)}
+    assert things
+    assert not wrong
+
+
+def inner(module: str) -> set[str]:
+    """Return the modules that a module names as public."""
+    found = pkgutil.resolve_name(module)
+    names = getattr(found, "__all__", ())
+    return {f"{module}.{n}" for n in names if isinstance(getattr(found, n), ModuleType)}
+
+
+@pytest.mark.parametrize("module", [marked(*row) for row in {**MODULES, "agrad.scipy": None}.items()])
+def test_every_public_module_is_listed(module: str) -> None:
+    assert not {name for name in inner(module) if not any(f"{listed}.".startswith(f"{name}.") for listed in MODULES)}
+
+
+def related(text: str) -> list[str]:
+    """Return the names in the section See Also."""
+    rows = re.findall(r"^(\S.*?) : \S", sections(text).get("See Also", ""), flags=re.MULTILINE)
+    return [name for row in rows for name in row.split(", ")]
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_the_help_of_a_transform_tells_the_whole_story(name: str) -> None:
+    text = inspect.cleandoc(getattr(agrad, name).__doc__)
+    assert "As for ``" not in text
+    assert {"Parameters", "See Also", "Examples"} <= sections(text).keys()
+    assert related(text)
+    assert all(pkgutil.resolve_name(other) for other in related(text))
+
+
+def test_the_check_sees_what_is_wrong() -> None:
+    def right() -> None:
+        """Do.
+
+        Examples
+        --------
+        >>> right = 1
+        >>> right + 1
+        2
+        """
+
+    def mute() -> None:
+        """Do.
+
+        Examples
+        --------
+        >>> mute = 1
+        """
+
+    assert not lacks("right", right)
+    assert lacks("other", right)
+    assert lacks("mute", mute)
+    assert failures("right", right.__doc__ or "") == []
+    assert len(failures("wrong", ">>> 1 + 1\n3\n")) == 1
+    assert len(failures("warns", ">>> import warnings\n>>> warnings.warn('here')\n")) == 1
 
 
 def described(body: str) -> list[str]:
@@ -72,14 +224,12 @@ def faults(thing: Any) -> list[str]:
     return wrong
 
 
-def public() -> Iterator[tuple[str, Any]]:
-    """Yield all public functions and classes, and the public methods that classes of agrad define."""
+def numpydoc() -> Iterator[tuple[str, Any]]:
+    """Yield the public things of the faces, and the public methods that their classes define."""
     seen = set()
     for face in ("agrad", *(f"agrad.{name}" for name in FACES)):
-        module = importlib.import_module(face)
-        for name in getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]:
-            thing = getattr(module, name)
-            if not callable(thing) or id(thing) in seen or not str(thing.__module__).startswith("agrad"):
+        for name, thing in public(face).items():
+            if id(thing) in seen:
                 continue
             seen.add(id(thing))
             yield f"{face}.{name}", thing
@@ -94,7 +244,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 def test_docstrings_fit_signatures() -> None:
-    wrong = {name: faults(thing) for name, thing in public()}
+    wrong = {name: faults(thing) for name, thing in numpydoc()}
     assert len(wrong) > 300
     assert not {name: text for name, text in wrong.items() if text}
 

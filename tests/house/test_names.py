@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from standard_names import STANDARD
-from test_doctests import MODULES
+from test_docstrings import MODULES
 
 import agrad
 
