@@ -65,18 +65,21 @@ def names(result: pytest.RunResult, test: str) -> list[str]:
     return re.findall(rf"::{test}\[(.+?)\](?: |$)", result.stdout.str(), re.MULTILINE)
 
 
-def test_the_backends_of_a_plain_run(run: Any) -> None:
-    plain = names(run("--collect-only", "-q"), "test_on_a_backend")
-    assert plain[0] == "numpy"
-    assert plain[1:] in (["array_api_strict"], ["array_api_strict:device1"])
-    every = names(run("--collect-only", "-q", "--thorough"), "test_on_a_backend")
-    assert every == ["numpy", "array_api_strict", "array_api_strict:device1"]
+@pytest.fixture
+def collected(run: Any) -> Any:
+    """Return the parameters of a test in a run with options."""
+    return lambda test, *options: names(run("--collect-only", "-q", *options), test)
 
 
-def test_lists_of_backends_and_repeated_options(run: Any) -> None:
+STRICT = ["array_api_strict", "array_api_strict:device1"]
+
+
+def test_the_backends_of_a_run(collected: Any) -> None:
+    first, *others = collected("test_on_a_backend")
+    assert first == "numpy" and others in ([STRICT[0]], [STRICT[1]])
+    assert collected("test_on_a_backend", "--thorough") == ["numpy", *STRICT]
     given = ("--backend", "array_api_strict,numpy", "--backend", "numpy", "--thorough")
-    found = names(run("--collect-only", "-q", *given), "test_on_a_backend")
-    assert found == ["array_api_strict", "array_api_strict:device1", "numpy"]
+    assert collected("test_on_a_backend", *given) == [*STRICT, "numpy"]
 
 
 @pytest.mark.parametrize("name", ["nosuch", "array_api_strict:device9"])
@@ -93,26 +96,23 @@ def test_the_fixture_selects_backend_and_device(backend: str, request: pytest.Fi
     assert device in str(agrad.zeros(1).device)
 
 
-def test_rounds_and_thorough_runs(run: Any) -> None:
-    results = {given: run("--collect-only", *given) for given in ((), ("--round", "1"), ("--thorough",))}
-    assert "round 0: one case in" in results[()].stdout.str()
-    ids = {given: names(run("--collect-only", "-q", *given), "test_placed") for given in results}
-    assert ids[()] == names(run("--collect-only", "-q"), "test_placed") != ids["--round", "1"]
-    assert set(ids[()]) < set(ids["--thorough",])
-    assert len(ids["--thorough",]) == 2 * 24
-    assert {name.partition("-")[0] for name in ids["--thorough",]} == {"numpy", "array_api_strict:device1"}
-    assert len(names(run("--collect-only", "-q", "--thorough"), "test_of_numpy")) == 24
+def test_rounds_and_thorough_runs(run: Any, collected: Any) -> None:
+    assert "round 0: one case in" in run("--collect-only").stdout.str()
+    plain, thorough = collected("test_placed"), collected("test_placed", "--thorough")
+    assert plain == collected("test_placed") != collected("test_placed", "--round", "1")
+    assert set(plain) < set(thorough)
+    assert len(thorough) == 2 * 24
+    assert {name.partition("-")[0] for name in thorough} == {"numpy", STRICT[1]}
+    assert len(collected("test_of_numpy", "--thorough")) == 24
 
 
-def test_with_fewer_other_tests_take_a_part_of_their_parameters(run: Any) -> None:
-    few = str(4 * crossing.FEW)
-    ids = [
-        names(run("--collect-only", "-q", "--few", few, "--round", str(r)), "test_of_parameters") for r in range(3 * 4)
-    ]
-    every = names(run("--collect-only", "-q", "--thorough"), "test_of_parameters")
+def test_with_fewer_other_tests_take_a_part_of_their_parameters(collected: Any) -> None:
+    few = ("--few", str(4 * crossing.FEW))
+    ids = [collected("test_of_parameters", *few, "--round", str(r)) for r in range(3 * 4)]
+    every = collected("test_of_parameters", "--thorough")
     assert all(0 < len(taken) < len(every) / 2 for taken in ids)
     assert {name for taken in ids for name in taken} == set(every)
-    assert len(names(run("--collect-only", "-q", "--few", few), "test_on_a_backend")) == 2
+    assert len(collected("test_on_a_backend", *few)) == 2
 
 
 def test_only_keeps_what_it_is_for(run: Any) -> None:
