@@ -29,7 +29,7 @@ import agrad
 
 
 def energy(heights: Any, stiffness: float = 60.0, weight: float = 1.0) -> Any:
-    """Return the energy of springs between neighbours, and of the masses' heights."""
+    """Return the energy of springs between neighbors, and of the heights."""
     xp = array_namespace(heights)
     ends = xp.zeros_like(heights[:1])
     chain = xp.concat([ends, heights, ends])

@@ -47,8 +47,8 @@ plt.show()
 # --------------------
 #
 # ``agrad.root`` finds a zero of a function. How does the solution of Kepler's equation
-# :math:`E - e \sin E = 2` depend on the eccentricity :math:`e`? The last number is the
-# derivative by hand, :math:`\sin E / (1 - e \cos E)`.
+# :math:`E - e \sin\,E = 2` depend on the eccentricity :math:`e`? The last number is the
+# derivative by hand, :math:`\sin\,E / (1 - e \cos\,E)`.
 
 
 def anomaly(eccentricity: Any) -> Any:

@@ -13,7 +13,7 @@ exports a training step as an ONNX model. Install them with
 # ------------------------------------------
 #
 # The function asks its argument for the namespace, and does not import agrad. For
-# small :math:`x`, :math:`(1 - \cos x) / x^2 = 1/2 - x^2/24 + \dots`
+# small :math:`x`, :math:`(1 - \cos\,x) / x^2 = 1/2 - x^2/24 + \dots`
 
 from typing import Any
 
@@ -38,7 +38,7 @@ print(agrad.grad(ratio)(np.asarray([1e-1, 1e-4, 1e-7])))
 
 # %%
 # The exact derivative is close to :math:`-x/12`. NumPy computes in float64, with 16
-# digits, and the difference :math:`1 - \cos x` cancels most of them. The last two
+# digits, and the difference :math:`1 - \cos\,x` cancels most of them. The last two
 # numbers are wrong.
 #
 # Compute with 50 digits
