@@ -105,6 +105,9 @@ def _unit(backend: Any, dtype: Any) -> int:
 
 def apart_by_rows(raw: Any, others: Sequence[Any] = ()) -> Any:
     """Return a row-major array that shares no memory with others."""
+    backend = SHARING[type(raw)]
+    if backend is None or (not others and backend.row_major(raw) and backend.memory(raw) is not None):
+        return raw
     (found,) = copy_if_aliased([raw], others, row_major=True)
     return found
 

@@ -470,9 +470,9 @@ class Solver:
                     "or maxsteps"
                 )
             return (s, y, k, size, h, slopes), None
-        part = 1 + namespace.where(arrived, (time - s) / h, float("nan"))
-        row = y + (tableau.parts(part) @ slopes) * tableau.like(h)
         s = namespace.where(arrived, s, float("nan"))
+        part = 1 + (time - s) / h
+        row = y + (tableau.parts(part) @ slopes) * tableau.like(h)
         if count:
             state = y - (tableau.array(tableau.matrix[-1]) @ slopes) * tableau.like(h)
             count = [*carry[:4], *count, part, s - h, h, state]
