@@ -19,7 +19,7 @@ from agrad.transforms.custom import stop_gradient
 
 
 class Switch(ControlFlow):
-    """One of several programs, which take all operands but the first: its number."""
+    """One of several programs of all operands but the first, which is the index of the program."""
 
     def looped(self, kind: type | None) -> Callable[..., Any]:
         branches = [(compiled(program, kind), shared_constants(program)) for program in self.programs]
@@ -89,7 +89,7 @@ class Switch(ControlFlow):
         return found[:count], back
 
     def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Compute all members, by one branch or, if they choose differently, by all."""
+        """Compute all batch elements: by one branch, or by all branches if the index is mapped."""
         if flags[0]:
             return self._all_branches(level, flags, leaves)
         key = ("map", level.members, tuple(flags))
@@ -121,10 +121,10 @@ class Switch(ControlFlow):
         return outs
 
     def _of_members(self, k: int, level: Batch, chosen: Any, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Return the results of a branch for the members that take it, and any for the others.
+        """Return the results of a branch for the batch elements that take it, and any values for the others.
 
-        The others have the operands of one that takes it, and the branch does not run if none does: what it may raise
-        for their own values is none of their concern.
+        The others get the operands of an element that takes it, and the branch does not run if none does. Their own
+        values could raise an error.
         """
         members = level.members
         made = self.once(("members", k, members, tuple(flags)), self._or_nothing, k, flags, members)
@@ -140,7 +140,7 @@ class Switch(ControlFlow):
         return [level.wrap(strip_constant_levels(out)) for out in call(made, lift_all(given))]
 
     def _or_nothing(self, k: int, flags: Sequence[bool], members: int) -> "Switch":
-        """Return a branch for all batch elements, or zeros in the place of its results."""
+        """Return the choice between zeros and a branch for all batch elements."""
         wanted = range(len(self.results))
         body = mapped(self.programs[k], self.examples, flags[1:], members, self.name, wanted).body
         results = [body.examples[v] for v in body.program.outputs]
@@ -151,7 +151,7 @@ class Switch(ControlFlow):
 
 
 def _place(which: int, count: int) -> int:
-    """Return the number of the branch for an index: the nearest one."""
+    """Return the index of the nearest branch."""
     return min(max(which, 0), count - 1)
 
 
@@ -165,11 +165,9 @@ def _may_raise(instruction: Instruction) -> bool:
 
 
 def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, list[int]]:
-    """Return the choice with residuals and that of the pullbacks.
+    """Return the choice with residuals, the choice of the pullbacks, and the indices of outputs with cotangents.
 
-    The third result has the numbers of the outputs with cotangents.
-
-    Each branch gives its own residuals, and fills the place of those of the others.
+    Each branch returns its residuals, and constants for those of the other branches.
     """
     branches = [pulled(program, own.examples, active, 0, own.name) for program in own.programs]
     made = [[v for v in b.residuals() if v not in b.inputs] for b in branches]
@@ -203,9 +201,9 @@ def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, lis
 
 
 def _unused(like: Any, constants: dict[Variable, Any], examples: dict[Variable, Any]) -> Variable:
-    """Return the variable of a constant in the place of an unused residual.
+    """Return the variable of a constant for an unused residual.
 
-    Members of a map may choose differently; then all branches run, and zeros could be divided by.
+    It is not 0, because all branches run under ``vmap``, and could divide by it.
     """
     v = Variable(tuple(like.shape), like.dtype, type(like))
     constants[v] = examples[v] = ones_like(like) if differentiable(like) else zeros(like)

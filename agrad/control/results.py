@@ -1,6 +1,6 @@
 """Results of control flow: row-major arrays that share no memory with operands.
 
-A write to a result changes no operand, and a reshape of it is a view, whichever branch or step computed it.
+A write to a result changes no operand, and a reshape of a result is a view, whichever branch or step computed it.
 """
 
 from collections.abc import Sequence

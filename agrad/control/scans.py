@@ -58,16 +58,13 @@ def _steps_on_numpy(operation: "Scan", kind: type | None) -> Callable[..., Any] 
 
 
 class _Filled:
-    """The stacked results of a scan in a CUDA graph, written row by row.
-
-    The memory of a row's temporaries is then free for the next step.
-    """
+    """The stacked results of a scan in a CUDA graph, written row by row to free temporary memory."""
 
     def __init__(self, results: Sequence[Any], reverse: bool) -> None:
         self.arrays = [NAMESPACES[type(x)].empty(x.shape, dtype=x.dtype) for x in results]
 
     def add(self, i: int, row: Sequence[Any], places: Sequence[Any]) -> None:
-        """Write a row. A value that is the array at its place stands there already."""
+        """Write a row, except for values that a step wrote there itself."""
         for k, (array, value) in enumerate(zip(self.arrays, row, strict=True)):
             if not places or value is not places[k]:
                 array[i] = value
@@ -77,7 +74,7 @@ class _Filled:
 
 
 class _Listed:
-    """The stacked results of a scan, whose rows are kept until the end."""
+    """The stacked results of a scan, stacked after the last step."""
 
     def __init__(self, results: Sequence[Any], reverse: bool) -> None:
         self.reverse = reverse
@@ -93,10 +90,7 @@ class _Listed:
 
 
 class Scan(Loop):
-    """``length`` steps of a program, whose inputs are fixed, carried, and slices.
-
-    Its outputs are the next carried values and a row of each stacked result.
-    """
+    """``length`` steps of a program; see ``Loop``."""
 
     may_alias = False
     no_alias = True
@@ -114,7 +108,7 @@ class Scan(Loop):
     ) -> None:
         self.counts, self.length, self.reversed = counts, length, reverse
         self.recompute = recompute
-        """True to compute the steps again in the backward pass, instead of keeping what it needs."""
+        """True to recompute the steps in the backward pass, instead of storing residuals."""
         examples = [body_examples[v] for v in program.inputs]
         outs = [body_examples[v] for v in program.outputs]
         carried = counts.split(examples)[1] if not length else outs[: counts.carried]
@@ -189,7 +183,7 @@ class Scan(Loop):
         return outs, back
 
     def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Compute all members of a map by one loop."""
+        """Compute all batch elements by one loop."""
         counts = self.counts
         edge = counts.fixed + counts.carried
         made, wide, having = self.once(("map", level.members, tuple(flags)), self._for_all, flags, level.members)
@@ -211,10 +205,10 @@ class Scan(Loop):
 
 
 class _Pullback:
-    """The two loops of a scan's derivative in reverse mode.
+    """The two loops of the reverse-mode derivative of a scan.
 
-    ``forward`` has the residuals of each step as further stacked results. ``backward`` goes the other way: it carries
-    the cotangents of the carried values and the sums of those of the fixed ones, and stacks those of the slices.
+    ``forward`` stacks the residuals of each step too. ``backward`` loops in the other direction. It carries the
+    cotangents of carried values and the sums of the cotangents of fixed values, and stacks the cotangents of slices.
     """
 
     def __init__(self, scan: Scan, active: tuple[int, ...]) -> None:
@@ -230,7 +224,7 @@ class _Pullback:
         early, _ = invariant_part(Program(found.inputs, constants, found.forward, []), found.inputs[: counts.fixed])
         cheap = {v for i in early for v in i.results}
         residuals = found.residuals()
-        if not cheap.isdisjoint(residuals):  # computed again, once a loop
+        if not cheap.isdisjoint(residuals):  # recomputed once before the loop
             needed = _needed(early, [v for v in residuals if v in cheap])
             found = found._replace(backward=[*needed, *found.backward])
             residuals = found.residuals()
@@ -243,7 +237,7 @@ class _Pullback:
         slices = [v for v in residuals if v in places and places[v] >= edge]
         self.kept, self.slices = [places[v] for v in kept], [places[v] for v in slices]
         self.fixed, self.carried, self.sliced = fixed, carried, sliced
-        """The active operands of each sort."""
+        """The active operands of each kind."""
 
         forward = program_of(found.body, found.inputs, [*found.outputs, *made], constants, found.forward)
         wide = Counts(*counts)
@@ -283,7 +277,7 @@ def _needed(instructions: Sequence[Instruction], wanted: Sequence[Variable]) -> 
 
 
 def _views_of(instructions: Sequence[Instruction], residuals: Sequence[Variable]) -> list[Instruction]:
-    """Return the instructions that make residuals which are views of others, or of arrays of the same size."""
+    """Return the instructions whose results are residuals and views of residuals or of arrays of the same size."""
     known = set(residuals)
     return [
         i

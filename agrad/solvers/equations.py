@@ -1,4 +1,4 @@
-"""Solutions of equations: ``fixed_point`` and ``root``."""
+"""Solvers of nonlinear equations: ``fixed_point`` and ``root``."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,37 +24,39 @@ Residual = Callable[[Leaves], list[Any]]
 def fixed_point(
     f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 1000
 ) -> Any:
-    """Return the x with ``f(x, *args) = x``, by applying ``f`` again and again.
+    """Find a fixed point ``f(x, *args) = x`` by iteration.
 
-    It is differentiable in ``args`` and in whatever ``f`` closes over, in any mode and order, through the solution and
-    not the iterations; ``x0`` has no derivative. The iteration ends when norm(f(x) - x) is at most
-    atol + rtol * norm(x).
+    The solution is differentiable in any mode and order with respect to ``args`` and all values that ``f`` closes over.
+    The iterations are not differentiated, and the derivative with respect to ``x0`` is 0. The iteration ends when
+    norm(f(x) - x) is at most atol + rtol * norm(x).
 
     Parameters
     ----------
     f : callable
-        Returns a container like ``x0``, by agrad's functions, and is a contraction near the solution.
-    x0 : nested container of floating arrays
-        The first guess.
+        Function that returns a pytree like ``x0``. It consists of agrad functions and is a contraction near the
+        solution.
+    x0 : pytree of floating-point arrays
+        Initial guess.
     *args
         Further arguments of ``f``.
     rtol, atol : float, optional
-        The tolerances, by default the dtype's precision to the power 3/4 for both.
-    maxiter : int
-        The number of iterations allowed.
+        Tolerances. By default, the machine epsilon of the dtype to the power 3/4.
+    maxiter : int, default 1000
+        Maximum number of iterations.
 
     Returns
     -------
-    container like ``x0``
+    pytree like ``x0``
+        Fixed point. Inside ``jit`` it is NaN if the iteration does not converge.
 
     Raises
     ------
     ConvergenceError
-        After ``maxiter`` iterations.
+        If the iteration does not converge in ``maxiter`` iterations.
 
     See Also
     --------
-    agrad.root : For f(x) = 0.
+    agrad.root : Find a root by the Newton method.
 
     Examples
     --------
@@ -67,7 +69,7 @@ def fixed_point(
     leaves, spec = state_leaves(x0, "fixed_point: x0")
 
     def step(xs: Leaves) -> list[Any]:
-        return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: f")
+        return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: the result of f")
 
     leaves = started(leaves, step)
 
@@ -108,8 +110,8 @@ def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float |
 
     def error() -> str:
         return (
-            f"fixed_point: x still moves by {largest(left):.3g} after {maxiter} iterations; give a better x0 or a "
-            "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
+            f"fixed_point: f must converge in {maxiter} iterations, got a last step of {largest(left):.3g}. Pass a "
+            "better x0 or a larger maxiter, or solve f(x) - x = 0 by agrad.root, which needs no contraction."
         )
 
     return packing.unpack(reached(after, left, norm(before) * rtol + atol, error))
@@ -118,38 +120,38 @@ def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float |
 def root(
     f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 50
 ) -> Any:
-    """Return an x with ``f(x, *args) = 0``, by Newton's method from ``x0``.
+    """Find a root ``f(x, *args) = 0`` by the Newton method.
 
-    GMRES computes the steps, which are halved until the norm decreases. The solution is differentiable in ``args`` and
-    in whatever ``f`` closes over, in any mode and order, through the solution and not the iterations; ``x0`` has no
-    derivative. The iteration ends when norm(f(x)) is at most atol + rtol * norm(f(x0)).
+    GMRES computes the steps, which are halved until the norm decreases. The iteration ends when norm(f(x)) is at most
+    atol + rtol * norm(f(x0)). Derivatives are those of :func:`agrad.fixed_point`.
 
     Parameters
     ----------
     f : callable
-        Returns a container like ``x0``, by agrad's functions.
-    x0 : nested container of floating arrays
-        The first guess.
+        Function that returns a pytree like ``x0``. It consists of agrad functions.
+    x0 : pytree of floating-point arrays
+        Initial guess.
     *args
         Further arguments of ``f``.
     rtol, atol : float, optional
-        The tolerances, by default the dtype's precision to the power 3/4 for both.
-    maxiter : int
-        The number of steps allowed.
+        Tolerances. By default, the machine epsilon of the dtype to the power 3/4.
+    maxiter : int, default 50
+        Maximum number of steps.
 
     Returns
     -------
-    container like ``x0``
+    pytree like ``x0``
+        Root. Inside ``jit`` it is NaN if the iteration does not converge.
 
     Raises
     ------
     ConvergenceError
-        After ``maxiter`` steps, or if no step decreases the norm.
+        If the iteration does not converge in ``maxiter`` steps, or no step decreases the norm.
 
     See Also
     --------
-    agrad.fixed_point : For x = f(x).
-    agrad.linear_solve : For linear equations.
+    agrad.fixed_point : Solve x = f(x).
+    agrad.linear_solve : Solve linear equations.
 
     Examples
     --------
@@ -162,7 +164,7 @@ def root(
     leaves, spec = state_leaves(x0, "root: x0")
 
     def residual(xs: Leaves) -> list[Any]:
-        return checked(f(unflatten(spec, xs), *args), leaves, spec, "root: f")
+        return checked(f(unflatten(spec, xs), *args), leaves, spec, "root: the result of f")
 
     leaves = started(leaves, residual)
     with no_grad():
@@ -171,7 +173,7 @@ def root(
 
 
 def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
-    """Return a root by Newton's method. A step is halved until the norm decreases."""
+    """Return a root by the Newton method. A step is halved until the norm decreases."""
     packing = Packing(xs)
     f = packing.on_vectors(residual)
 
@@ -209,8 +211,8 @@ def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float |
 
     def error() -> str:
         return (
-            f"root: norm(f(x)) is still {largest(size):.3g}, and {largest(tolerance):.3g} was asked for; start nearer "
-            "to a root, or give a greater maxiter or atol"
+            f"root: norm(f(x)) must decrease to {largest(tolerance):.3g}, got {largest(size):.3g}. Pass an x0 nearer "
+            "to a root, or a larger maxiter or atol."
         )
 
     return packing.unpack(reached(x, size, tolerance, error))

@@ -105,18 +105,18 @@ def test_scan_keeps_pieces_only() -> None:
 def test_scan_refuses() -> None:
     step = lambda c, x: (c, x)  # noqa: E731
     for call, error, match in (
-        (lambda: agrad.scan(step, 0.0, (XS, XS[:2])), ShapeError, "lengths differ: 2, 7"),
-        (lambda: agrad.scan(step, 0.0, XS, length=3), ShapeError, "lengths differ"),
-        (lambda: agrad.scan(step, 0.0), ConfigurationError, "length="),
-        (lambda: agrad.scan(step, 0.0, length=-1), ConfigurationError, "0 or more"),
-        (lambda: agrad.scan(step, 0.0, np.asarray(1.0)), ShapeError, "no axis to go along"),
-        (lambda: agrad.scan(step, 0.0, ["a"]), OperandError, "not an array"),
+        (lambda: agrad.scan(step, 0.0, (XS, XS[:2])), ShapeError, "must have one length, got 2, 7"),
+        (lambda: agrad.scan(step, 0.0, XS, length=3), ShapeError, "must have one length"),
+        (lambda: agrad.scan(step, 0.0), ConfigurationError, "length must be given"),
+        (lambda: agrad.scan(step, 0.0, length=-1), ConfigurationError, "must not be negative, got -1"),
+        (lambda: agrad.scan(step, 0.0, np.asarray(1.0)), ShapeError, "must have an axis to scan along"),
+        (lambda: agrad.scan(step, 0.0, ["a"]), OperandError, "must be an array"),
         (lambda: agrad.scan(lambda c, x: c, H0, XS), OperandError, "a pair"),
-        (lambda: agrad.scan(lambda c, x: ((c, c), x), H0, XS), ShapeError, "structure must stay"),
-        (lambda: agrad.scan(lambda c, x: (c[:1], x), H0, XS), ShapeError, r"from float64\(3,\) into float64\(1,\)"),
-        (lambda: agrad.scan(lambda c, x: (agrad.astype(c, agrad.float32), x), H0, XS), ShapeError, "dtype must stay"),
-        (lambda: agrad.scan(lambda c, x: (c, "y"), H0, XS), OperandError, "agrad.asarray makes one"),
-        (lambda: agrad.scan(step, H0, XS, checkpoint=0), ConfigurationError, "checkpoint is"),
+        (lambda: agrad.scan(lambda c, x: ((c, c), x), H0, XS), ShapeError, "must return a carry with the structure"),
+        (lambda: agrad.scan(lambda c, x: (c[:1], x), H0, XS), ShapeError, r"it was float64\(3,\), got float64\(1,\)"),
+        (lambda: agrad.scan(lambda c, x: (agrad.astype(c, agrad.float32), x), H0, XS), ShapeError, "must not change the shape and dtype"),
+        (lambda: agrad.scan(lambda c, x: (c, "y"), H0, XS), OperandError, "Use agrad.asarray"),
+        (lambda: agrad.scan(step, H0, XS, checkpoint=0), ConfigurationError, "checkpoint must be a Boolean or"),
     ):
         with pytest.raises(error, match=match):
             call()

@@ -256,14 +256,14 @@ def test_roots_whose_squares_overflow() -> None:
 
 
 def test_what_diverges_is_no_solution() -> None:
-    moves = "fixed_point: x still moves by .* give a better x0"
+    moves = "fixed_point: f must converge in 1000 iterations, got .* Pass a better x0"
     for call, message in (
         (lambda: agrad.fixed_point(lambda y: y * 2 + 1, np.asarray(0.5)), moves),
         (lambda: agrad.fixed_point(lambda y: y * y, np.asarray([2.0])), moves),
         (lambda: agrad.vmap(lambda b: agrad.fixed_point(lambda y: y * b + 1, b))(np.asarray([0.5, 2.0])), moves),
-        (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.inf])), "gmres left a residual of inf"),
-        (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.nan])), "gmres left a residual of nan"),
-        (lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)), "root: .* still inf, .* start nearer to a root"),
+        (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.inf])), "got inf after .* by gmres"),
+        (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.nan])), "got nan after .* by gmres"),
+        (lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)), "root: .* got inf. Pass an x0 nearer to a root"),
     ):
         with pytest.raises(ConvergenceError, match=message), np.errstate(all="ignore"):
             call()
@@ -318,14 +318,14 @@ def test_what_is_refused() -> None:
         (lambda: agrad.linear_solve(lambda x: x * 0, ones), ConvergenceError, "singular"),
         (lambda: agrad.fixed_point(lambda x: 2 * x + 1, ones, maxiter=20), ConvergenceError, "agrad.root"),
         (lambda: agrad.root(lambda x: x * x + 1, ones), ConvergenceError, "nearer"),
-        (lambda: agrad.linear_solve(lambda x: x[:1], ones), ShapeError, r"gave \(1,\)"),
-        (lambda: agrad.root(lambda x: (x, x), ones), ShapeError, "a container like"),
-        (lambda: agrad.linear_solve(lambda x: x, ones, method="lu"), ConfigurationError, "'gmres', 'cg'"),
-        (lambda: agrad.root(lambda x: x, np.asarray([1, 2])), DtypeError, "cast it"),
-        (lambda: agrad.root(lambda x: x, "a"), OperandError, "not an array"),
-        (lambda: agrad.root(lambda x: x, {}), OperandError, "no array"),
+        (lambda: agrad.linear_solve(lambda x: x[:1], ones), ShapeError, r"the unknown, \(2,\), got .* \(1,\)"),
+        (lambda: agrad.root(lambda x: (x, x), ones), ShapeError, "must have the structure of the unknown"),
+        (lambda: agrad.linear_solve(lambda x: x, ones, method="lu"), ConfigurationError, "must be one of 'gmres', 'cg'"),
+        (lambda: agrad.root(lambda x: x, np.asarray([1, 2])), DtypeError, "Cast it"),
+        (lambda: agrad.root(lambda x: x, "a"), OperandError, "must contain only arrays"),
+        (lambda: agrad.root(lambda x: x, {}), OperandError, "must contain an array"),
         (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([1.0])), ShapeError, "two or more times"),
-        (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0.0, 2.0, 1.0])), ShapeError, "must increase"),
+        (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0.0, 2.0, 1.0])), ShapeError, "must increase or decrease, got"),
         (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0, 1])), DtypeError, "real floating"),
         (lambda: agrad.odeint(lambda y, s: y * y, ones, np.asarray([0.0, 2.0])), ConvergenceError, "stiff or singular"),
         (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0.0, 9.0]), maxsteps=2), ConvergenceError, "maxsteps"),
@@ -339,9 +339,9 @@ def test_what_is_refused() -> None:
             call()
     w, v = agrad.asarray(2.0, requires_grad=True), agrad.asarray(1.0, requires_grad=True)
     times = np.asarray([0.0, 1.0])
-    with pytest.raises(RuleError, match="at neither"):
+    with pytest.raises(RuleError, match="only between the first and the last time"):
         agrad.odeint(lambda y, s: y * w if 0.1 < s.item() < 0.9 else y, ones, times)
-    with pytest.raises(RuleError, match="at either"):
+    with pytest.raises(RuleError, match="only between the first and the last time"):
         y = agrad.odeint(lambda y, s: y * (w * v if 0.1 < s.item() < 0.9 else v), ones, times)
         agrad.sum(y).backward()
     with agrad.no_grad():
