@@ -294,44 +294,43 @@ def example(value: Any) -> Any:
     return inner[(0, ...)]
 
 
-class StopGradient(Operation):
+class _LastOperand(Operation):
+    """Base class of operations that return their last operand, with another derivative."""
+
+    is_own = False
+    may_alias = True
+
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        return lambda *args: args[-1]
+
+
+class StopGradient(_LastOperand):
     """The identity without a derivative."""
 
     name = "stop_gradient"
     arrays: tuple[str, ...] = ("x",)
     sparsity = "picks"
     kind = "reshape"  # to the shape that it has
-    is_own = False
-    may_alias = True
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
         return stop_gradient(args[0])
 
-    def function_of(self, kind: type | None) -> Callable[..., Any]:
-        """See ``Operation.function_of``."""
-        return lambda x: x
-
 
 STOP = StopGradient()
 
 
-class UnrecordedWrite(Operation):
+class UnrecordedWrite(_LastOperand):
     """A write under ``no_grad``: new values with the derivative of the old ones."""
 
     name = "unrecorded_write"
     arrays: tuple[str, ...] = ("old", "new")
-    is_own = False
-    may_alias = True
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
         with no_grad():
             return with_nodes_of(args[0], strip_constant_levels(args[1]))
-
-    def function_of(self, kind: type | None) -> Callable[..., Any]:
-        """See ``Operation.function_of``."""
-        return lambda old, new: new
 
 
 WRITE = UnrecordedWrite()

@@ -6,13 +6,12 @@ from typing import Any
 
 from agrad.control.bodies import compiled
 from agrad.control.derived import mapped, ones_like, pulled, pushed
-from agrad.control.steps import ControlFlow, or_zeros, program_of, shared_constants
+from agrad.control.steps import ControlFlow, constant_of, or_zeros, program_of, shared_constants, typed, wrapped
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tensor import strip_constant_levels
-from agrad.jit.program import Instruction, Variable, interpret
+from agrad.jit.program import Instruction, Variable, interpret, variable_like
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call, differentiable
 from agrad.transforms.custom import stop_gradient
@@ -34,12 +33,10 @@ class Switch(ControlFlow):
         jax = sys.modules["jax"]
         dtypes = [x.dtype for x in self.results]
 
-        def typed(run: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda *operands: tuple(
-                [jax.lax.convert_element_type(x, d) for x, d in zip(run(operands), dtypes, strict=True)]
-            )
+        def branch(run: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *operands: typed(jax, run(operands), dtypes)
 
-        branches = [typed(compiled(program, kind)) for program in self.programs]
+        branches = [branch(compiled(program, kind)) for program in self.programs]
 
         def switch(which: Any, *operands: Any) -> tuple[Any, ...]:
             number = jax.lax.convert_element_type(jax.numpy.reshape(which, ()), "int32")
@@ -95,7 +92,7 @@ class Switch(ControlFlow):
         key = ("map", level.members, tuple(flags))
         made, wanted = self.once(key, self._for_all, flags, level.members)
         outs = call(made, leaves)
-        return [level.wrap(strip_constant_levels(out)) if k in wanted else out for k, out in enumerate(outs)]
+        return wrapped(level, outs, [k in wanted for k in range(len(outs))])
 
     def _for_all(self, flags: Sequence[bool], members: int) -> tuple["Switch", list[int]]:
         run = [mapped(p, self.examples, flags[1:], members, self.name) for p in self.programs]
@@ -137,7 +134,7 @@ class Switch(ControlFlow):
                 mine = xp.reshape(chosen, (members, *[1] * (len(x.shape) - 1)))
                 x = xp.where(mine, x, stop_gradient(xp.take(x, one, axis=0)))
             given.append(x)
-        return [level.wrap(strip_constant_levels(out)) for out in call(made, lift_all(given))]
+        return wrapped(level, call(made, lift_all(given)))
 
     def _or_nothing(self, k: int, flags: Sequence[bool], members: int) -> "Switch":
         """Return the choice between zeros and a branch for all batch elements."""
@@ -181,13 +178,10 @@ def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, lis
         inputs = list(b.inputs)
         for i, some in enumerate(made):
             for v in some:
-                like = examples[i][v]
-                outputs.append(v if i == j else _unused(like, constants, examples[j]))
+                outputs.append(v if i == j else _unused(examples[i][v], constants, examples[j]))
                 inputs.append(v if i == j else Variable(v.shape, v.dtype, v.kind))
         forward.append(program_of(b.body, b.inputs, outputs, constants, b.forward))
-        for k in given:
-            like = own.results[k]
-            inputs.append(b.given.get(k) or Variable(tuple(like.shape), like.dtype, type(like)))
+        inputs += [b.given.get(k) or variable_like(own.results[k]) for k in given]
         found = [or_zeros(v, own.examples[i], constants, examples[j]) for i, v in zip(active, b.found, strict=True)]
         backward.append(program_of(b.body, inputs, found, constants, b.backward))
     results = [*own.results, *likes]
@@ -205,6 +199,4 @@ def _unused(like: Any, constants: dict[Variable, Any], examples: dict[Variable, 
 
     It is not 0, because all branches run under ``vmap``, and could divide by it.
     """
-    v = Variable(tuple(like.shape), like.dtype, type(like))
-    constants[v] = examples[v] = ones_like(like) if differentiable(like) else zeros(like)
-    return v
+    return constant_of(ones_like(like) if differentiable(like) else zeros(like), constants, examples)

@@ -11,6 +11,7 @@ from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tape import leaf_node
 from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.jit.program import Instruction, Program, Variable, interpret
+from agrad.transforms.arguments import split_level
 from agrad.transforms.calling import differentiable
 
 
@@ -47,7 +48,7 @@ def pushed(program: Program, examples: Sequence[Any], active: Sequence[int], nam
         for i, t in zip(active, ts, strict=True):
             given[i] = wrap(given[i], level, t)
         for out in interpret(program, given):
-            value, tangent = _split_level(out, level)
+            value, tangent = split_level(out, level)
             outputs.append(trace.variable_of(value))
             found.append(None if tangent is None else trace.variable_of(tangent))
     body = _body(trace, [*inputs, *tangents], [*outputs, *[t for t in found if t is not None]])
@@ -57,12 +58,6 @@ def pushed(program: Program, examples: Sequence[Any], active: Sequence[int], nam
 def ones_like(raw: Any) -> Any:
     """Return ones like a raw array."""
     return NAMESPACES[type(raw)].ones_like(raw)
-
-
-def _split_level(out: Any, level: Any) -> tuple[Any, Any]:
-    """Return a result without a level, and its record at the level, or None."""
-    out = strip_constant_levels(out) if isinstance(out, Tensor) else out
-    return (out.data, out.node) if isinstance(out, Tensor) and out.level is level else (out, None)
 
 
 class Pulled(NamedTuple):
@@ -107,7 +102,7 @@ def pulled(program: Program, examples: Sequence[Any], active: Sequence[int], sum
     with _running(trace):
         for i, root in roots.items():
             given[i] = wrap(given[i], level, root)
-        pairs = [_split_level(out, level) for out in interpret(program, given)]
+        pairs = [split_level(out, level) for out in interpret(program, given)]
         mark = len(trace.instructions)
         for k, (value, node) in enumerate(pairs):
             outputs.append(trace.variable_of(value))

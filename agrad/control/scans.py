@@ -8,12 +8,22 @@ from typing import Any
 from agrad.control.bodies import invariant_part, repeated
 from agrad.control.derived import pulled
 from agrad.control.results import copy_raw_if_aliased
-from agrad.control.steps import Counts, Loop, Step, mapped_carry, numpy_loop, or_zeros, program_of, typed, with_axis
+from agrad.control.steps import (
+    Counts,
+    Loop,
+    Step,
+    mapped_carry,
+    numpy_loop,
+    or_zeros,
+    program_of,
+    typed,
+    with_axis,
+    wrapped,
+)
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.namespaces import NAMESPACES, namespace_of
-from agrad.engine.tensor import strip_constant_levels
-from agrad.jit.program import Instruction, Program, Variable
+from agrad.jit.program import Instruction, Program, Variable, variable_like
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call
 
@@ -195,7 +205,7 @@ class Scan(Loop):
         for k in range(counts.carried, len(outs)):
             if having[k]:
                 outs[k] = namespace_of((outs[k],)).moveaxis(outs[k], 1, 0)
-        return [level.wrap(strip_constant_levels(out)) if m else out for out, m in zip(outs, having, strict=True)]
+        return wrapped(level, outs, having)
 
     def _for_all(self, flags: Sequence[bool], members: int) -> tuple["Scan", list[bool], list[bool]]:
         found, wide = mapped_carry(self.program, self.examples, flags, self.counts, members, self.name)
@@ -250,7 +260,7 @@ class _Pullback:
             g = found.given.get(k)
             if g is None:
                 like = examples[found.outputs[k]]
-                g = Variable(tuple(like.shape), like.dtype, type(like))
+                g = variable_like(like)
                 examples[g] = like
             gs.append(g)
         g_rows = [found.given[k] for k in self.row_outputs]

@@ -8,6 +8,7 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.control.bodies import Body, ProgramCall, compiled, invariant_part
 from agrad.control.derived import MappedBody, active_outputs, mapped, pushed
+from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.levels import dispatch
@@ -16,7 +17,7 @@ from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.compile import compile_program, loop_target
 from agrad.jit.lower.numpy.loops import Loop as NumpyLoop
 from agrad.jit.passes.aliasing import Aliases
-from agrad.jit.program import Instruction, Program, Variable
+from agrad.jit.program import Instruction, Program, Variable, variable_like
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Rules, Values, call, differentiable
 
@@ -171,11 +172,20 @@ def typed(jax: Any, values: Sequence[Any], dtypes: Sequence[Any]) -> tuple[Any, 
 
 def or_zeros(v: Any, like: Any, constants: dict[Variable, Any], examples: dict[Variable, Any]) -> Any:
     """Return a variable, or the variable of a constant of zeros instead of None."""
-    if v is None:
-        raw = zeros(like)
-        v = Variable(tuple(raw.shape), raw.dtype, type(raw))
-        constants[v] = examples[v] = raw
+    return constant_of(zeros(like), constants, examples) if v is None else v
+
+
+def constant_of(raw: Any, constants: dict[Variable, Any], examples: dict[Variable, Any]) -> Variable:
+    """Return the variable of a new constant."""
+    v = variable_like(raw)
+    constants[v] = examples[v] = raw
     return v
+
+
+def wrapped(level: Batch, values: Sequence[Any], flags: Sequence[bool] | None = None) -> list[Any]:
+    """Return values with the batch axis of a level as mapped Tensors; by default, all have it."""
+    flags = [True] * len(values) if flags is None else flags
+    return [level.wrap(strip_constant_levels(x)) if m else x for x, m in zip(values, flags, strict=True)]
 
 
 def program_of(

@@ -5,7 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agrad.control.derived import mapped
-from agrad.control.steps import Counts, Loop, Step, mapped_carry, numpy_loop, shared_constants, typed, with_axis
+from agrad.control.steps import (
+    Counts,
+    Loop,
+    Step,
+    mapped_carry,
+    numpy_loop,
+    shared_constants,
+    typed,
+    with_axis,
+    wrapped,
+)
 from agrad.engine.batching import Batch
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.tensor import strip_constant_levels
@@ -105,9 +115,7 @@ class While(Loop):
         """Compute all batch elements by one loop, which continues while any condition is true."""
         members = level.members
         made, wide = self.once(("map", members, tuple(flags)), self._for_all, flags, members)
-        outs = call(made, with_axis(leaves, flags, wide, members))
-        having = wide[self.counts.fixed :]
-        return [level.wrap(strip_constant_levels(out)) if m else out for out, m in zip(outs, having, strict=True)]
+        return wrapped(level, call(made, with_axis(leaves, flags, wide, members)), wide[self.counts.fixed :])
 
     def _for_all(self, flags: Sequence[bool], members: int) -> tuple["While", list[bool]]:
         counts, (condition, body) = self.counts, self.programs
