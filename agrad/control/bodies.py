@@ -29,6 +29,7 @@ from agrad.jit.program import Instruction, Program, Variable, interpret, variabl
 from agrad.jit.trace import Trace, is_raw
 from agrad.transforms.calling import Rules, call
 from agrad.transforms.custom import stop_gradient
+from agrad.transforms.trees import replaced
 
 Flat = Callable[[list[Any]], Sequence[Any]]
 """A function from a list of Tensors to a list of results."""
@@ -244,10 +245,7 @@ class BodyTrace(Trace):
         places = [i for i, v in enumerate(operands) if isinstance(v, Variable)]
 
         def primal(given: list[Any]) -> Sequence[Any]:
-            full = list(values)
-            for i, value in zip(places, given, strict=True):
-                full[i] = value
-            return rules.primal(full)
+            return rules.primal(replaced(values, places, given))
 
         # of the age of this level, because newer levels may take part
         body = traced_body(primal, [values[i] for i in places], rules.name, level_id=self.id)
@@ -256,13 +254,11 @@ class BodyTrace(Trace):
                 f"{rules.name} in {self.named} must not close over a traced value. Pass it as an argument."
             )
         arrays = [k for k, v in enumerate(body.program.outputs) if isinstance(v, Variable)]
-        outs = list(body.program.outputs)
+        outs = body.program.outputs
         made = [self.array(body.examples[outs[k]]) for k in arrays]
         operation = CustomRuleCall(rules, body.program, places, arrays)
         self.instructions.append(Instruction(operation, tuple(operands), {}, tuple([t.node for t in made])))
-        for k, tensor in zip(arrays, made, strict=True):
-            outs[k] = tensor
-        return outs
+        return replaced(outs, arrays, made)
 
 
 def id_above(*levels: Any) -> Any:

@@ -6,14 +6,14 @@ from typing import Any
 
 from agrad.control.bodies import compiled
 from agrad.control.derived import mapped, ones_like, pulled, pushed
-from agrad.control.steps import ControlFlow, constant_of, or_zeros, program_of, shared_constants, typed, wrapped
+from agrad.control.steps import ControlFlow, constant_of, or_zeros, program_of, shared_constants, typed
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.namespaces import namespace_of
 from agrad.jit.program import Instruction, Variable, interpret, variable_like
 from agrad.transforms.arguments import zeros
-from agrad.transforms.calling import Back, Values, call, differentiable
+from agrad.transforms.calling import Back, Values, call, differentiable, wrapped
 from agrad.transforms.custom import stop_gradient
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from agrad.backends import backend_of, selected
 from agrad.control.bodies import StatefulBody, example
 from agrad.control.results import copy_if_aliased
-from agrad.control.staged import staged_branches, staged_scan, staged_while
+from agrad.control.staged import check_shape, staged_branches, staged_scan, staged_while
 from agrad.dtypes import as_dtype, dtype_name, is_floating
 from agrad.engine.calls import array_of_number, lift_all
 from agrad.engine.namespaces import namespace_of
@@ -226,13 +226,8 @@ def _arrays(parts: Sequence[Any]) -> Sequence[Any]:
 
 def _truth(value: Any, what: str) -> bool:
     if hasattr(value, "shape"):
-        _check_scalar(value, what)
+        check_shape(value, what)
     return bool(value)
-
-
-def _check_scalar(value: Any, what: str) -> None:
-    if tuple(value.shape) != ():
-        raise ShapeError(f"{what} must be a scalar, got shape {tuple(value.shape)}. Reduce it first.")
 
 
 def _is_hidden(value: Any) -> bool:
@@ -320,7 +315,7 @@ def _integer(value: Any, what: str) -> int:
 
 
 def _checked_integer(value: Any, what: str) -> Any:
-    _check_scalar(value, what)
+    check_shape(value, what)
     if "integer" not in as_dtype(value.dtype).kind:
         raise OperandError(f"{what} must be an integer, got {dtype_name(value.dtype)}")
     return value
@@ -443,7 +438,7 @@ def _chosen(value: Any, what: str, truth: bool) -> Any:
     """Return the index of a branch as an integer array."""
     if not truth:
         return _checked_integer(value, what)
-    _check_scalar(value, what)
+    check_shape(value, what)
     chosen = value if as_dtype(value.dtype).kind == "bool" else value != 0
     return namespace_of((value,)).astype(chosen, backend_of(example(value)).xp.int64)
 

@@ -8,24 +8,13 @@ from typing import Any
 from agrad.control.bodies import invariant_part, repeated
 from agrad.control.derived import pulled
 from agrad.control.results import copy_raw_if_aliased
-from agrad.control.steps import (
-    Counts,
-    Loop,
-    Step,
-    mapped_carry,
-    numpy_loop,
-    or_zeros,
-    program_of,
-    typed,
-    with_axis,
-    wrapped,
-)
+from agrad.control.steps import Counts, Loop, Step, mapped_carry, numpy_loop, or_zeros, program_of, typed, with_axis
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.jit.program import Instruction, Program, Variable, variable_like
 from agrad.transforms.arguments import zeros
-from agrad.transforms.calling import Back, Values, call
+from agrad.transforms.calling import Back, Values, call, wrapped
 
 
 def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = False) -> Callable[..., Any]:

@@ -21,9 +21,16 @@ from agrad.errors import OperandError, ShapeError, TracedValueError, described
 from agrad.jit.program import Program, Variable
 from agrad.transforms.arguments import is_array
 from agrad.transforms.calling import call
-from agrad.transforms.trees import flatten, flatten_all, paths, unflatten
+from agrad.transforms.trees import flatten, flatten_all, paths, replaced, unflatten
+from agrad.transforms.units import shaped
 
 Function = Callable[..., Any]
+
+
+def check_shape(value: Any, what: str) -> None:
+    """Raise ``ShapeError`` unless an array has shape ()."""
+    if tuple(value.shape) != ():
+        raise ShapeError(f"{what} must be a scalar, got shape {tuple(value.shape)}. Reduce it first.")
 
 
 def _is_number(value: Any) -> bool:
@@ -68,10 +75,7 @@ class _Carry:
 
     def filled(self, given: Sequence[Any]) -> Any:
         """Return the carry with other arrays."""
-        full = list(self.leaves)
-        for i, value in zip(self.places, given, strict=True):
-            full[i] = value
-        return unflatten(self.spec, full)
+        return unflatten(self.spec, replaced(self.leaves, self.places, given))
 
     def found(self, carry: Any) -> list[Any]:
         """Return the arrays of a step's carry."""
@@ -195,10 +199,10 @@ def _in_pieces(scan: Scan, body: Body, operands: Sequence[Any], size: int) -> li
             lambda given: call(piece, given), [*examples[0], *examples[1], *rows], scan.name, captures=False
         )
         over = Scan(scan.name, outer.program, counts, whole, scan.reversed, outer.examples)
-        xs = [_reshaped(x[(slice(0, split), ...)], (whole, size, *x.shape[1:])) for x in slices]
+        xs = [shaped(x[(slice(0, split), ...)], (whole, size, *x.shape[1:])) for x in slices]
         outs = call(over, lift_all([*fixed, *carry, *xs]))
         n = counts.carried
-        return [*outs[:n], *[_reshaped(y, (split, *y.shape[2:])) for y in outs[n:]]]
+        return [*outs[:n], *[shaped(y, (split, *y.shape[2:])) for y in outs[n:]]]
 
     def rest(carry: Sequence[Any]) -> list[Any]:
         return call(steps(left), lift_all([*fixed, *carry, *[x[(slice(split, None), ...)] for x in slices]]))
@@ -212,10 +216,6 @@ def _in_pieces(scan: Scan, body: Body, operands: Sequence[Any], size: int) -> li
     low, high = (b, a) if scan.reversed else (a, b)
     rows = [lift_all([x, y]) for x, y in zip(low[n:], high[n:], strict=True)]
     return [*b[:n], *[namespace_of(pair).concat(pair, axis=0) for pair in rows]]
-
-
-def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
-    return namespace_of((x,)).reshape(x, shape)
 
 
 def _together(bodies: Sequence[Body]) -> tuple[list[Any], list[Program]]:
@@ -250,11 +250,7 @@ def staged_while(cond_fun: Function, step: Function, init: Any, level_id: Any = 
         goes_on = cond_fun(carry.filled(given))
         if not is_array(goes_on):
             goes_on = _as_array(bool(goes_on), [None, *given])
-        if tuple(goes_on.shape) != ():
-            raise ShapeError(
-                f"while_loop: the result of cond_fun must be a scalar, got shape {tuple(goes_on.shape)}. "
-                "Reduce it first."
-            )
+        check_shape(goes_on, "while_loop: the result of cond_fun")
         return [goes_on if as_dtype(goes_on.dtype).kind == "bool" else goes_on != 0]
 
     def body(given: list[Any]) -> list[Any]:
@@ -317,10 +313,7 @@ class _Branches:
         outs: list[Any] = []
 
         def run(given: list[Any]) -> list[Any]:
-            full = list(self.leaves)
-            for i, value in zip(self.places, given, strict=True):
-                full[i] = value
-            found, spec = flatten_all(function(*unflatten(self.spec, full)))
+            found, spec = flatten_all(function(*unflatten(self.spec, replaced(self.leaves, self.places, given))))
             if self.out_spec is None:
                 self.out_spec = spec
             if spec != self.out_spec:

@@ -8,7 +8,6 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.control.bodies import Body, ProgramCall, compiled, invariant_part
 from agrad.control.derived import MappedBody, active_outputs, mapped, pushed
-from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.levels import dispatch
@@ -180,12 +179,6 @@ def constant_of(raw: Any, constants: dict[Variable, Any], examples: dict[Variabl
     v = variable_like(raw)
     constants[v] = examples[v] = raw
     return v
-
-
-def wrapped(level: Batch, values: Sequence[Any], flags: Sequence[bool] | None = None) -> list[Any]:
-    """Return values with the batch axis of a level as mapped Tensors; by default, all have it."""
-    flags = [True] * len(values) if flags is None else flags
-    return [level.wrap(strip_constant_levels(x)) if m else x for x, m in zip(values, flags, strict=True)]
 
 
 def program_of(

@@ -5,24 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agrad.control.derived import mapped
-from agrad.control.steps import (
-    Counts,
-    Loop,
-    Step,
-    mapped_carry,
-    numpy_loop,
-    shared_constants,
-    typed,
-    with_axis,
-    wrapped,
-)
+from agrad.control.steps import Counts, Loop, Step, mapped_carry, numpy_loop, shared_constants, typed, with_axis
 from agrad.engine.batching import Batch
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.tensor import strip_constant_levels
 from agrad.errors import NotDifferentiableError
 from agrad.jit.program import Program, Variable, interpret
 from agrad.registry import namespace
-from agrad.transforms.calling import Back, Values, call
+from agrad.transforms.calling import Back, Values, call, wrapped
 
 
 class While(Loop):

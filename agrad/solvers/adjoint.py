@@ -6,21 +6,20 @@ equation a' = -a df/dy backwards, together with the integrals of a df/dp (Chen e
 Equations, NeurIPS 2018). Both find the values that ``f`` closes over on the tape of one call.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from agrad.backends import backend_of
 from agrad.control.bodies import example
-from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all, record_call, recorded_part
-from agrad.engine.gradients import starting_cotangents
 from agrad.engine.joining import moved_beside, returned
 from agrad.engine.levels import lift
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tape import Node, leaf_node, next_id, recording_from
-from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
+from agrad.engine.tape import Node, leaf_node, recording_from
+from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import RuleError
 from agrad.registry import namespace
+from agrad.solvers.implicit import Evaluation
 from agrad.solvers.linear import Packing
 from agrad.solvers.loops import computed, in_trace, plain, scan, while_loop
 from agrad.solvers.runge_kutta import Options, Slopes, Step, Tableau
@@ -44,10 +43,15 @@ LOST = (
 )
 
 
-def _check_known(found: dict[Node, Any], begun: Sequence[Node], used: set[Node], since: int) -> None:
-    """Raise ``RuleError`` if a pass reached an old node that is not known."""
-    if any(node not in begun and node not in used and node.id <= since for node in found):
+def _pulled(run: Evaluation, gs: Leaves, used: Collection[Node], again: bool = False) -> dict[Node, Any]:
+    """Return the cotangents of the nodes of a state and of the used nodes.
+
+    Raises ``RuleError`` if the pass reaches another old node.
+    """
+    found, known = run.pulled(gs, again=again), {*used, *[y.node for y in run.starts]}
+    if any(node not in known and node.id <= run.since for node in found):
         raise RuleError(LOST)
+    return found
 
 
 def of_times(value: Equation, ys: Leaves, t: Any, gs: Leaves, at_start: Any) -> Any:
@@ -80,17 +84,10 @@ class Adjoint:
         """Return the value of the equation, and the cotangents of the state and of the used nodes, None for zero."""
         level = self.level
         with recording_from(level.id):
-            starts = [self._start(y) for y in ys]
-            since = next_id()
-            outs = [recorded_part(r) for r in self.equation(starts, s)]
-            seeds = starting_cotangents(
-                [split_level(r, level)[1] for r in outs], [strip_constant_levels(a) for a in adjoints]
-            )
-            found = backward_pass(seeds, retain=self.again, level=level if self.again else None, since=since)
-        begun = [y.node for y in starts]
-        _check_known(found, begun, set(self.used), since)
-        values = outs if self.again else [level.inside(r) for r in outs]
-        return values, [found.get(node) for node in begun], [found.get(node) for node in self.used]
+            run = Evaluation(lambda starts: self.equation(starts, s), level, [self._start(y) for y in ys])
+            found = _pulled(run, adjoints, self.used, self.again)
+        values = run.outs if self.again else [level.inside(r) for r in run.outs]
+        return values, [found.get(y.node) for y in run.starts], [found.get(node) for node in self.used]
 
     def _start(self, y: Any) -> Tensor:
         """Return the state with a node where the pass ends: a leaf, or a new node before the node of the state."""
@@ -138,25 +135,6 @@ class Adjoint:
             integrals[k] = returned(v, shapes[k])
         first = [lift_all([a, g[(0, ...)]]) for a, g in zip(before[:n], gs, strict=True)]
         return before[:n], [a + b for a, b in first], integrals
-
-
-class _Stage:
-    """A stage of a step, recorded."""
-
-    def __init__(self, equation: Equation, level: Any, state: Leaves, s: Any) -> None:
-        starts = [wrap(y, level, leaf_node()) for y in state]
-        self.begun, self.state = [y.node for y in starts], state
-        self.since = next_id()
-        with recording_from(level.id):
-            found = [split_level(recorded_part(r), level) for r in equation(starts, s)]
-        self.nodes, self.slope = [node for _, node in found], [r for r, _ in found]
-
-    def pulled(self, gs: Leaves, used: set[Node]) -> dict[Node, Any]:
-        """Return the cotangents of the nodes of the state and of the used nodes."""
-        seeds = starting_cotangents(self.nodes, gs)
-        found = backward_pass(seeds, retain=False, since=self.since) if seeds else {}
-        _check_known(found, self.begun, used, self.since)
-        return found
 
 
 class _Again:
@@ -318,12 +296,13 @@ class ThroughSteps:
     def _zeros(self, rows: Any, states: Leaves, times: Leaves) -> list[Any]:
         """Return zeros like the cotangents of the used nodes, None if unused."""
         g = self.packing.part(rows[:1, :])
-        found = [self._stage(y, s).pulled(g, self.known) for y, s in zip(states, times, strict=True)]
+        found = [_pulled(self._stage(y, s), g, self.known) for y, s in zip(states, times, strict=True)]
         likes = [next((part[node] for part in found if node in part), None) for node in self.used]
         return [None if like is None else lift(zeros(plain(like))) for like in likes]
 
-    def _stage(self, state: Any, s: Any) -> _Stage:
-        return _Stage(self.equation, self.level, self.packing.unpack(state), s)
+    def _stage(self, state: Any, s: Any) -> Evaluation:
+        starts = [wrap(y, self.level, leaf_node()) for y in self.packing.unpack(state)]
+        return Evaluation(lambda ys: self.equation(ys, s), self.level, starts)
 
     def _before(self, step: Step, adjoint: Any, of_slopes: Any, count: int) -> tuple[Any, list[Any]]:
         """Return the cotangents of the state before a step and of the used nodes.
@@ -337,7 +316,8 @@ class ThroughSteps:
         for i in range(count):
             state = slopes.moved(step.state, i, step.size) if i else step.state
             stages.append(self._stage(state, self.as_time(step.start + tableau.nodes[i] * step.size)))
-            slopes.add(tableau.lifted(tableau.cast(self.packing.pack(stages[-1].slope, tableau.before))))
+            slope = [split_level(r, self.level)[0] for r in stages[-1].outs]
+            slopes.add(tableau.lifted(tableau.cast(self.packing.pack(slope, tableau.before))))
         pulled: list[Any] = []
         totals: list[Any] = [None] * len(self.used)
         for i in reversed(range(count)):
@@ -345,9 +325,8 @@ class ThroughSteps:
             if pulled:
                 g = g + (self.lift(tableau.column(i, count)) @ xp.concat(pulled, axis=0)) * h
             stage = stages.pop()
-            found = stage.pulled(self.packing.part(g), self.known)
-            back = [found.get(node) for node in stage.begun]
-            back = [zeros(y) if c is None else c for c, y in zip(back, stage.state, strict=True)]
+            found = _pulled(stage, self.packing.part(g), self.known)
+            back = [found[y.node] if y.node in found else zeros(y.data) for y in stage.starts]
             pulled.insert(0, self.lift(self.packing.join(lift_all(back), (1,))))
             totals = [_added(total, found.get(node)) for total, node in zip(totals, self.used, strict=True)]
         return adjoint + xp.sum(xp.concat(pulled, axis=0), axis=0, keepdims=True), totals

@@ -65,23 +65,36 @@ def fixed_point(
     >>> round(float(cosine(np.asarray(1.0))), 6), round(float(agrad.grad(cosine)(1.0)), 6)
     (0.739085, -0.297474)
     """
-    check_functions("fixed_point", f=f)
-    leaves, spec = state_leaves(x0, "fixed_point: x0")
 
-    def step(xs: Leaves) -> list[Any]:
-        return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: the result of f")
+    def moves(step: Residual) -> Residual:
+        return lambda xs: [minus(x, after) for x, after in zip(xs, step(xs), strict=True)]
 
-    leaves = started(leaves, step)
+    return _solution("fixed_point", f, x0, args, partial(_contracted, rtol, atol, maxiter), moves, "contraction")
 
-    def moved(xs: Leaves) -> list[Any]:
-        return [minus(x, after) for x, after in zip(xs, step(xs), strict=True)]
 
+def _solution(
+    name: str,
+    f: Function,
+    x0: Any,
+    args: tuple[Any, ...],
+    solve: Callable[[Residual, list[Any]], list[Any]],
+    residual_of: Callable[[Residual], Residual],
+    method: str,
+) -> Any:
+    """Return the solution of an equation, with its derivative by linear solves with ``method``."""
+    check_functions(name, f=f)
+    leaves, spec = state_leaves(x0, f"{name}: x0")
+
+    def function(xs: Leaves) -> list[Any]:
+        return checked(f(unflatten(spec, xs), *args), leaves, spec, f"{name}: the result of f")
+
+    leaves = started(leaves, function)
     with no_grad():
-        xs = _contracted(step, [plain(x) for x in leaves], rtol, atol, maxiter)
-    return unflatten(spec, given_back(leaves, attach(moved, xs, "fixed_point", "contraction")))
+        found = solve(function, [plain(x) for x in leaves])
+    return unflatten(spec, given_back(leaves, attach(residual_of(function), found, name, method)))
 
 
-def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
+def _contracted(rtol: float | None, atol: float | None, maxiter: int, step: Residual, xs: list[Any]) -> list[Any]:
     """Return the arrays that a step does not change."""
     packing = Packing(xs)
     x = packing.pack(xs)
@@ -160,19 +173,10 @@ def root(
     >>> round(float(cube_root(np.asarray(8.0))), 6), round(float(agrad.grad(cube_root)(8.0)), 6)
     (2.0, 0.083333)
     """
-    check_functions("root", f=f)
-    leaves, spec = state_leaves(x0, "root: x0")
-
-    def residual(xs: Leaves) -> list[Any]:
-        return checked(f(unflatten(spec, xs), *args), leaves, spec, "root: the result of f")
-
-    leaves = started(leaves, residual)
-    with no_grad():
-        found = _newton(residual, [plain(x) for x in leaves], rtol, atol, maxiter)
-    return unflatten(spec, given_back(leaves, attach(residual, found, "root")))
+    return _solution("root", f, x0, args, partial(_newton, rtol, atol, maxiter), lambda residual: residual, "gmres")
 
 
-def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
+def _newton(rtol: float | None, atol: float | None, maxiter: int, residual: Residual, xs: list[Any]) -> list[Any]:
     """Return a root by the Newton method. A step is halved until the norm decreases."""
     packing = Packing(xs)
     f = packing.on_vectors(residual)

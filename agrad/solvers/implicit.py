@@ -181,24 +181,34 @@ def _attached_again(name: str, method: str, residual: Residual, xs: Leaves, _: L
     return attach(residual, [plain(x) for x in xs], name, method)
 
 
+class Evaluation:
+    """One evaluation of a function of Tensors of a level, recorded there."""
+
+    def __init__(self, function: Residual, level: Any, starts: Sequence[Tensor]) -> None:
+        self.level, self.starts, self.since = level, starts, next_id()
+        with recording_from(level.id):
+            self.outs: list[Any] = [recorded_part(r) for r in function(starts)]
+        self.ends: list[Any] = [split_level(r, level)[1] for r in self.outs]
+
+    def pulled(self, gs: Leaves, retain: bool = False, again: bool = False) -> dict[Node, Any]:
+        """Return the cotangents of all nodes, for those of the results; with ``again``, the pass is recorded."""
+        starts = starting_cotangents(self.ends, [strip_constant_levels(g) for g in gs])
+        return backward_pass(starts, retain=retain or again, level=self.level if again else None, since=self.since)
+
+
 def _pulled_at_level(residual: Residual, level: Any, xs: Leaves, gs: Leaves, name: str, method: str) -> dict[Node, Any]:
     """Return the cotangents of the nodes that the residual uses, of a solution of plain values.
 
     The residual is recorded once, at the level itself, and each product with the transposed matrix is a pass over it.
     """
-    starts = [wrap(x, level, leaf_node()) for x in xs]
-    since = next_id()
-    with recording_from(level.id):
-        ends = [split_level(recorded_part(r), level)[1] for r in residual(starts)]
+    run = Evaluation(residual, level, [wrap(x, level, leaf_node()) for x in xs])
 
     def product(v: Leaves) -> list[Any]:
-        found = backward_pass(starting_cotangents(ends, v), retain=True, since=since)
-        return lift_all([found[x.node] if x.node in found else zeros(part) for x, part in zip(starts, v, strict=True)])
+        found = run.pulled(v, retain=True)
+        parts = zip(run.starts, v, strict=True)
+        return lift_all([found[x.node] if x.node in found else zeros(part) for x, part in parts])
 
-    us = linear(lambda v: product([strip_constant_levels(part) for part in v]), gs, name, method)
-    return backward_pass(
-        starting_cotangents(ends, [strip_constant_levels(-u) for u in lift_all(us)]), retain=False, since=since
-    )
+    return run.pulled([-u for u in lift_all(linear(product, gs, name, method))])
 
 
 def on_tape(values: Leaves, level: Any, node: Node) -> list[Any]:

@@ -221,11 +221,7 @@ def jacrev(
     chunk_size: int | None = None,
 ) -> Callable[P, Any]: ...
 def jacrev(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return a function that computes the Jacobian of ``f`` in reverse mode.
 
@@ -284,11 +280,7 @@ def jacfwd(
     chunk_size: int | None = None,
 ) -> Callable[P, Any]: ...
 def jacfwd(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return a function that computes the Jacobian of ``f`` in forward mode.
 
@@ -348,11 +340,7 @@ def jacobian(
     chunk_size: int | None = None,
 ) -> Callable[P, Any]: ...
 def jacobian(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return a function that computes the Jacobian of ``f``.
 
@@ -420,11 +408,7 @@ def hessian(
     chunk_size: int | None = None,
 ) -> Callable[P, Any]: ...
 def hessian(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return a function that computes the Hessian of ``f``.
 

@@ -25,6 +25,7 @@ from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, ShapeError, TracedValueError, described
 from agrad.jit.state import CapturedState
+from agrad.ops.shared import raw_of
 from agrad.shapes import size
 from agrad.transforms.arguments import (
     ArgNums,
@@ -85,7 +86,7 @@ class _Seeds(Units):
         self.colors = colors
 
     def _leaf(self, like: Any, offset: int) -> Any:
-        raw = like.raw if isinstance(like, Tensor) else like
+        raw = raw_of(like)
         mine = self.colors[offset : offset + size(like.shape)]
         seeds = (mine == np.arange(self.start, self.stop)[:, None]).astype(dtype_name(raw.dtype))
         if self.batch is None:
@@ -366,11 +367,7 @@ def _check_size(what: str, axis: str, found: int, wanted: int) -> None:
 
 
 def sparse_jacobian(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    sparsity: Any = None,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, sparsity: Any = None, chunk_size: int | None = None
 ) -> Function:
     """Return the function that computes the Jacobian of ``f`` as a sparse matrix.
 
@@ -449,11 +446,7 @@ def sparse_jacobian(
 
 
 def sparse_hessian(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    sparsity: Any = None,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, sparsity: Any = None, chunk_size: int | None = None
 ) -> Function:
     """Return the function that computes the Hessian of ``f`` as a sparse matrix.
 
