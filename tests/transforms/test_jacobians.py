@@ -152,15 +152,6 @@ def test_arguments_by_name(jac: Any) -> None:
         jac(f, argnums=2)(a, b, scale=s)
 
 
-def test_names_and_positions_for_grad_too() -> None:
-    value, (g0, g1) = agrad.value_and_grad(lambda x, *, y: agrad.sum(x * y), argnums=(0, "y"))(
-        draw(2), y=draw(2, seed=1)
-    )
-    assert_close(g0, draw(2, seed=1), "by position")
-    assert_close(g1, draw(2), "by name")
-    assert_close(value, np.sum(draw(2) * draw(2, seed=1)), "value")
-
-
 # ---------------------------------------------------------------- second derivatives
 
 
@@ -179,14 +170,6 @@ def test_hessians_of_containers() -> None:
 def test_any_two_modes_make_a_hessian(outer: Any, inner: Any) -> None:
     x = draw(4)
     assert_close(outer(inner(curve))(x), agrad.hessian(curve)(x), "Hessian", 1e-12)
-
-
-def test_third_derivatives() -> None:
-    x = draw(3)
-    got = agrad.jacfwd(agrad.hessian(lambda x: agrad.sum(x**4)))(x)
-    expected = np.zeros((3, 3, 3))
-    expected[np.arange(3), np.arange(3), np.arange(3)] = 24 * x
-    assert_close(got, expected, "third")
 
 
 def test_products_agree_with_the_matrices(place: Any) -> None:
