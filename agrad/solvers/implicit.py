@@ -164,11 +164,9 @@ def _attach(
 
         us = lift_all(linear(product, gs, name, method, hidden=_derivatives(off)))
         # the residual is recorded again, at the solution, which may itself depend on recorded values
-        start = next_id()
         with recording_from(level.id):
-            ends = [split_level(r, level)[1] for r in _evaluated(residual, levels, at)]
-            starts = starting_cotangents(ends, [-u for u in us])
-            found = backward_pass(starts, retain=again, level=level if again else None, since=start)
+            run = Evaluation(lambda at: _evaluated(residual, levels, at), level, at)
+            found = run.pulled([-u for u in us], again=again)
         return [found.get(parent) for parent in parents]
 
     parents = nodes_before([node for _, node in (split_level(r, level) for r in rs) if node is not None], since)

@@ -86,11 +86,11 @@ def by_steps(w: Any, b: Any) -> Any:
     return agrad.stack(rows)
 
 
-def by_odeint(accuracy: float) -> Function:
+def by_odeint(**how: Any) -> Function:
     def solve(w: Any, b: Any) -> Any:
         like = agrad.asarray(b)
         times = agrad.asarray(T.tolist(), dtype=agrad.float64, backend=like.backend, device=like.device)
-        return agrad.odeint(lambda y, s: agrad.tanh(mv(w, y)) - y * (s * 0.3), b, times, rtol=accuracy, atol=accuracy)
+        return agrad.odeint(lambda y, s: agrad.tanh(mv(w, y)) - y * (s * 0.3), b, times, **how)
 
     return solve
 
@@ -101,11 +101,13 @@ PAIRS: dict[str, tuple[Function, Function, float]] = {
     "gmres": (by_krylov("gmres"), directly, 1e-10),
     "cg": (by_krylov("cg"), directly, 1e-10),
     "bicgstab": (by_krylov("bicgstab"), directly, 1e-10),
-    "odeint": (by_odeint(1e-10), by_steps, 1e-6),
+    "dopri5": (by_odeint(rtol=1e-10, atol=1e-10), by_steps, 1e-6),
+    "tsit5": (by_odeint(method="tsit5", rtol=1e-9, atol=1e-9), by_steps, 1e-6),
+    "rk4": (by_odeint(method="rk4", steps=30), by_steps, 1e-6),
 }
 # fewer steps where a step takes a while
 ANYWHERE = {name: PAIRS[name] for name in ("fixed_point", "root", "gmres")} | {
-    "odeint": (by_odeint(1e-5), by_steps, 1e-3)
+    "odeint": (by_odeint(rtol=1e-5, atol=1e-5), by_steps, 1e-3)
 }
 
 
