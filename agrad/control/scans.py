@@ -18,24 +18,36 @@ from agrad.transforms.calling import Back, Values, call, wrapped
 
 
 def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = False) -> Callable[..., Any]:
+    """Return a scan as a Python loop.
+
+    In a CUDA graph, rows are written into the stacked results at once: their temporary memory is then free for the next
+    step.
+    """
     counts, program, length = operation.counts, operation.program, operation.length
     reverse, results = operation.reversed, operation.results[counts.carried :]
     order = range(length - 1, -1, -1) if reverse else range(length)
     step, carried = operation.step(kind), counts.carried
-    make_rows = _Filled if in_graph else _Listed
 
     def scan(*operands: Any) -> tuple[Any, ...]:
         fixed, carry, slices = counts.split(operands)
         fixed = list(step.first(fixed))
-        run, rows = step.run, make_rows(results, reverse)
+        run, rows = step.run, []
+        stacked = [NAMESPACES[type(x)].empty(x.shape, dtype=x.dtype) for x in results] if in_graph else []
         run_into = getattr(run, "run_into", None) if in_graph else None
         for i in order:
             given = [*fixed, *carry, *[x[i, ...] for x in slices]]
-            places = [] if run_into is None else [array[i, ...] for array in rows.stacked()]
+            places = [array[i, ...] for array in stacked]
             out = run_into(given, dict(enumerate(places, carried))) if run_into else run(given)
             carry = list(out[:carried])
-            rows.add(i, out[carried:], places)
-        stacked = rows.stacked()
+            if not in_graph:
+                rows.append(out[carried:])
+                continue
+            for array, place, value in zip(stacked, places, out[carried:], strict=True):
+                if value is not place:  # otherwise the step has written it there
+                    array[i] = value
+        if not in_graph:
+            rows = rows[::-1] if reverse else rows
+            stacked = [NAMESPACES[type(parts[0])].stack(parts) for parts in zip(*rows, strict=True)]
         return (*copy_raw_if_aliased(carry, [*operands, *program.constants.values(), *stacked]), *stacked)
 
     return scan
@@ -54,38 +66,6 @@ def _steps_on_numpy(operation: "Scan", kind: type | None) -> Callable[..., Any] 
         return (*copy_raw_if_aliased(found[:carried], known, fresh), *stacked)
 
     return scan
-
-
-class _Filled:
-    """The stacked results of a scan in a CUDA graph, written row by row to free temporary memory."""
-
-    def __init__(self, results: Sequence[Any], reverse: bool) -> None:
-        self.arrays = [NAMESPACES[type(x)].empty(x.shape, dtype=x.dtype) for x in results]
-
-    def add(self, i: int, row: Sequence[Any], places: Sequence[Any]) -> None:
-        """Write a row, except for values that a step wrote there itself."""
-        for k, (array, value) in enumerate(zip(self.arrays, row, strict=True)):
-            if not places or value is not places[k]:
-                array[i] = value
-
-    def stacked(self) -> list[Any]:
-        return self.arrays
-
-
-class _Listed:
-    """The stacked results of a scan, stacked after the last step."""
-
-    def __init__(self, results: Sequence[Any], reverse: bool) -> None:
-        self.reverse = reverse
-        self.rows: list[Sequence[Any]] = []
-
-    def add(self, i: int, row: Sequence[Any], places: Sequence[Any]) -> None:
-        self.rows.append(row)
-
-    def stacked(self) -> list[Any]:
-        if self.reverse:
-            self.rows.reverse()
-        return [NAMESPACES[type(parts[0])].stack(parts) for parts in zip(*self.rows, strict=True)]
 
 
 class Scan(Loop):

@@ -197,7 +197,8 @@ class Call:
         parts = tuple([self._part(leaf) for leaf in leaves])
         if not self.arrays or not self.values:
             what = "one Dask array or more" if self.values else "a floating-point array of parameters"
-            raise OperandError(f"chunked: the arguments must have {what}, got {', '.join(_kinds(leaves))}")
+            kinds = sorted({type(leaf).__name__ for leaf in leaves}) or ["nothing"]
+            raise OperandError(f"chunked: the arguments must have {what}, got {', '.join(kinds)}")
         rows = {int(array.shape[0]) for array in self.arrays}
         if len(rows) > 1:
             raise ShapeError(f"chunked: Dask arrays must have equal numbers of rows, got {sorted(rows)}")
@@ -246,10 +247,6 @@ class Call:
             meta=np.empty((0, 0), vector.dtype),
         )
         return np.asarray(each.sum(axis=0, split_every=8).compute())
-
-
-def _kinds(leaves: list[Any]) -> list[str]:
-    return sorted({type(leaf).__name__ for leaf in leaves}) or ["nothing"]
 
 
 def chunked(f: Function, *, jit: bool = True) -> Function:

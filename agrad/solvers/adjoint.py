@@ -48,8 +48,8 @@ def _pulled(run: Evaluation, gs: Leaves, used: Collection[Node], again: bool = F
 
     Raises ``RuleError`` if the pass reaches another old node.
     """
-    found, known = run.pulled(gs, again=again), {*used, *[y.node for y in run.starts]}
-    if any(node not in known and node.id <= run.since for node in found):
+    found, begun = run.pulled(gs, again=again), [y.node for y in run.starts]
+    if any(node.id <= run.since and node not in begun and node not in used for node in found):
         raise RuleError(LOST)
     return found
 
