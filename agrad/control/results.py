@@ -46,5 +46,6 @@ def copy_raw_if_aliased(values: Sequence[Any], known: Sequence[Any], fresh: Sequ
 
     fresh: the indices of the values that share no memory with known ones or with one another.
     """
-    others = iter(layouts.copy_if_aliased([x for k, x in enumerate(values) if k not in fresh], known, row_major=True))
+    rest = [x for k, x in enumerate(values) if k not in fresh]
+    others = iter(layouts.copy_if_aliased(rest, known, row_major=True) if rest else ())
     return [apart_by_rows(x) if k in fresh else next(others) for k, x in enumerate(values)]
