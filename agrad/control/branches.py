@@ -15,6 +15,7 @@ from agrad.jit.program import Instruction, Variable, interpret, variable_like
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call, differentiable, wrapped
 from agrad.transforms.custom import stop_gradient
+from agrad.transforms.trees import replaced
 
 
 class Switch(ControlFlow):
@@ -54,8 +55,7 @@ class Switch(ControlFlow):
         ts = [t for i, t in zip(traced, tangents, strict=True) if i > 0]
         found = call(wide, lift_all([*leaves, *ts]))
         count = len(self.results)
-        pushed_out = dict(zip(having, found[count:], strict=True))
-        return found[:count], [pushed_out.get(k) for k in range(count)]
+        return found[:count], replaced([None] * count, having, found[count:])
 
     def _with_tangents(self, active: tuple[int, ...]) -> tuple["Switch", list[int]]:
         branches = [pushed(program, self.examples, active, self.name) for program in self.programs]
@@ -80,8 +80,7 @@ class Switch(ControlFlow):
             by_output = dict(zip(floating, gs, strict=True))
             operands = [*leaves, *found[count:], *[by_output[k] for k in given]]
             pulled_back = call(backward, lift_all(operands))
-            by_operand = dict(zip([i + 1 for i in active], pulled_back, strict=True))
-            return [by_operand.get(i) for i in range(len(leaves))]
+            return replaced([None] * len(leaves), [i + 1 for i in active], pulled_back)
 
         return found[:count], back
 

@@ -19,6 +19,7 @@ from agrad.jit.passes.aliasing import Aliases
 from agrad.jit.program import Instruction, Program, Variable, variable_like
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Rules, Values, call, differentiable
+from agrad.transforms.trees import replaced
 
 
 class ControlFlow(ProgramCall, Rules):
@@ -224,12 +225,9 @@ class Loop(ControlFlow):
         """
         counts, n = self.counts, self.counts.carried
         found = pushed(self.program, self.examples, active, self.name)
-        along = dict(zip(active, found.tangents, strict=True))
+        along = replaced([None] * len(found.inputs), active, found.tangents)
         parts = counts.split(found.inputs)
-        ts = [
-            [v for v in part if v is not None]
-            for part in counts.split([along.get(i) for i in range(len(found.inputs))])
-        ]
+        ts = [[v for v in part if v is not None] for part in counts.split(along)]
         carried = [k for k in range(n) if counts.fixed + k in active]
         rows = [k for k in range(n, len(found.outputs)) if found.pushed[k] is not None]
         constants, examples = dict(found.body.program.constants), dict(found.body.examples)
@@ -253,8 +251,7 @@ class Loop(ControlFlow):
         n, count = self.counts.carried, len(self.results)
         edge = n + sum(k < n for k in having)
         outs, rest = [*found[:n], *found[edge:][: count - n]], found[edge:][count - n :]
-        pushed_out = dict(zip(having, [*found[n:edge], *rest], strict=True))
-        return outs, [pushed_out.get(k) for k in range(count)]
+        return outs, replaced([None] * count, having, [*found[n:edge], *rest])
 
 
 def with_axis(leaves: Values, flags: Sequence[bool], wide: Sequence[bool], members: int) -> list[Any]:

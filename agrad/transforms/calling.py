@@ -21,6 +21,7 @@ from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
 from agrad.ops.map_draws import each_member
 from agrad.transforms.arguments import zeros
+from agrad.transforms.trees import replaced
 
 Values = Sequence[Any]
 Back = Callable[[list[Any]], Values]
@@ -155,8 +156,7 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
         ]
 
     nodes = record_call(rules.name, [leaves[i].node for i in traced], len(floating), pull)
-    by_output = dict(zip(floating, nodes, strict=True))
-    return _at(level, outs, [by_output.get(k) for k in range(len(outs))])
+    return _at(level, outs, replaced([None] * len(outs), floating, nodes))
 
 
 def spread(level: Batch, value: Any) -> Any:
@@ -368,10 +368,9 @@ def _by_operand(mapped: Sequence[bool], traced: Sequence[int], found: Values) ->
 
     They are summed over the batch if its elements share the operand.
     """
-    out: list[Any] = [None] * len(mapped)
-    for i, g in zip(traced, found, strict=True):
-        out[i] = g if mapped[i] or not hasattr(g, "shape") else namespace_of((g,)).sum(g, axis=0)
-    return out
+    pairs = zip(traced, found, strict=True)
+    own = [g if mapped[i] or not hasattr(g, "shape") else namespace_of((g,)).sum(g, axis=0) for i, g in pairs]
+    return replaced([None] * len(mapped), traced, own)
 
 
 def _stacked(members: Sequence[Values]) -> list[Any]:

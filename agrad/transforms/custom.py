@@ -26,7 +26,7 @@ from agrad.ops.shared import raw_of
 from agrad.transforms.arguments import state_of, zeros
 from agrad.transforms.calling import Back, Rules, Values, call, differentiable, tensors_where_given
 from agrad.transforms.linear import LinearTape, nonlinear
-from agrad.transforms.trees import flatten_all, tree_map, unflatten
+from agrad.transforms.trees import flatten_all, replaced, tree_map, unflatten
 
 __all__ = ["custom_jvp", "custom_vjp", "stop_gradient"]
 
@@ -252,8 +252,7 @@ class _VjpRules(CustomRules):
                 f"{self.name}: in forward mode bwd must consist of agrad functions, because it is transposed "
                 f"({error}). Use custom_jvp, or differentiate in reverse mode."
             ) from error
-        by_output = dict(zip(floating, push(list(tangents)), strict=True))
-        return outs, [by_output.get(k) for k in range(len(outs))]
+        return outs, replaced([None] * len(outs), floating, push(list(tangents)))
 
 
 class custom_vjp(_Custom):
@@ -358,8 +357,7 @@ class _JvpRules(CustomRules):
         back = transpose(push, [leaves[i] for i in traced], f"{self.name}: the rule")
 
         def pullback(gs: list[Any]) -> list[Any]:
-            by_place = dict(zip(traced, back(gs), strict=True))
-            return [by_place.get(i) for i in range(len(leaves))]
+            return replaced([None] * len(leaves), traced, back(gs))
 
         return outs, pullback
 
