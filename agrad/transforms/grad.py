@@ -122,18 +122,6 @@ class Recording:
         return pullback
 
 
-def called_forward(
-    inputs: Inputs, call: Callable[[tuple[Any, ...]], Any], tangents: Sequence[Any], has_aux: bool
-) -> tuple[Forward, Any, Any]:
-    """Return the level, the result and aux of one call in forward mode."""
-    level = Forward()
-    try:
-        out = call(inputs.lift(level, tangents))
-    finally:
-        level.end()
-    return level, *(aux_of(out, inputs.what) if has_aux else (out, None))
-
-
 @overload
 def value_and_grad(
     f: "Overloaded", argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, *, strict: bool = False
@@ -487,7 +475,12 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: b
     check_tuples(primals, tangents, name)
     inputs = Inputs(primals, name)
     checked = inputs.tangents(tangents)
-    level, out, aux = called_forward(inputs, lambda values: with_constants(called, f, values, {}), checked, has_aux)
+    level = Forward()
+    try:
+        out = with_constants(called, f, inputs.lift(level, checked), {})
+    finally:
+        level.end()
+    out, aux = aux_of(out, name) if has_aux else (out, None)
     pairs, spec = outputs_of(out, level, name)
     value = unflatten(spec, [inputs.leave(y) for y, _ in pairs])
     tangent = unflatten(spec, [inputs.leave(out_tangent(y, t)) for y, t in pairs])

@@ -13,13 +13,14 @@ from agrad.backends import selected
 from agrad.dtypes import dtype_name, is_complex, is_floating
 from agrad.engine.backward import backward_pass
 from agrad.engine.gradients import starting_cotangents
-from agrad.engine.levels import Level
+from agrad.engine.levels import Forward, Level
 from agrad.engine.namespaces import namespace_of
 from agrad.errors import DetachError, DtypeError, NotDifferentiableError, RuleError, described
 from agrad.transforms.arguments import (
     ArgNums,
     Chosen,
     Inputs,
+    aux_of,
     check_chunk_size,
     check_function,
     chunks,
@@ -27,7 +28,7 @@ from agrad.transforms.arguments import (
     leave_tree,
     split_level,
 )
-from agrad.transforms.grad import P, Recording, called_forward
+from agrad.transforms.grad import P, Recording
 from agrad.transforms.linear import pushforward_of
 from agrad.transforms.trees import TreePath, flatten, unflatten
 from agrad.transforms.units import Units, count_elements, joined, parts_of, shaped
@@ -117,7 +118,12 @@ def forward_call(chosen: Chosen, has_aux: bool) -> Push:
     """Return a function that calls ``f`` in forward mode."""
 
     def push(tangents: list[Any]) -> tuple[Outputs, list[Any]]:
-        level, out, aux = called_forward(chosen, chosen.call, tangents, has_aux)
+        level = Forward()
+        try:
+            out = chosen.call(chosen.lift(level, tangents))
+        finally:
+            level.end()
+        out, aux = aux_of(out, chosen.what) if has_aux else (out, None)
         outs = Outputs(out, aux, level, chosen)
         return outs, outs.records
 

@@ -250,6 +250,11 @@ def _getitem(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
+def _reads_scalars(w: "Writer", instruction: Instruction) -> bool:
+    """Return True for ufuncs and choices, which read NumPy scalars as arrays of shape ()."""
+    return STEPS.get(instruction.operation.name) is _where or isinstance(evaluation(instruction, w.program), np.ufunc)
+
+
 def _where(w: "Writer", instruction: Instruction) -> bool:
     """Choose between numbers by Python, and between short arrays by ``numpy.where`` itself."""
     condition, *choices = instruction.operands
@@ -257,12 +262,12 @@ def _where(w: "Writer", instruction: Instruction) -> bool:
     if out.kind is not np.ndarray or out.size >= BRANCHY:
         return False
     dtype = np.dtype(out.dtype)
-    of_one_dtype = all(not x.on_host and np.dtype(x.dtype) == dtype for x in choices if isinstance(x, Variable))
-    # a NumPy scalar in the place of an array of shape () serves operators, ufuncs and further choices
-    safe = out not in w.returned and all(
-        i.operation is instruction.operation or isinstance(evaluation(i, w.program), np.ufunc) for i in w.readers(out)
-    )
-    if out.shape or not (of_one_dtype and safe):
+    if (
+        out.shape
+        or out in w.returned
+        or any(x.on_host or np.dtype(x.dtype) != dtype for x in choices if isinstance(x, Variable))
+        or not all(_reads_scalars(w, i) for i in w.readers(out))
+    ):
         w.line(f"{w.names[out]} = {w.call(np.where, condition, *choices, stem='where')}")
         return True
     a, b = (w.text(x if isinstance(x, Variable) else dtype.type(x)) for x in choices)
