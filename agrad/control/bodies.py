@@ -82,7 +82,7 @@ class BodyTrace(Trace):
         return number
 
     def captured(self, value: Any) -> Any:
-        """Return a Tensor of this level for one of an older level, otherwise the value itself."""
+        """Return a Tensor of an older level as one of this level, and other values as is."""
         if self.evaluating:
             return value
         if isinstance(value, Tensor) and value.level.id < self.id:
@@ -174,12 +174,12 @@ class BodyTrace(Trace):
             self.outer.check_known(args)
 
     def check_known_holder(self, holder: Any) -> None:
-        """Raise ``StatefulBody`` for an object from outside, because programs have no state."""
+        """Raise ``StatefulBody`` for an object from outside: programs have no state."""
         if id(holder) not in self.holders:
             raise StatefulBody(type(holder).__name__)
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """See ``Level.process``. Results computed under ``no_grad`` never have a derivative."""
+        """See ``Level.process``. Results under ``no_grad`` never have a derivative."""
         if self.stops and not is_recording(self.id):
             args = tuple([self.stopped(x) if isinstance(x, Tensor) else x for x in args])
         return super().process(primitive, args, settings)
@@ -209,7 +209,7 @@ class BodyTrace(Trace):
         leaves: Sequence[Any],
         recompute: Recompute,
     ) -> list[Any]:
-        """Record known results as one instruction, whose derivatives are those of the results of ``recompute``.
+        """Record known results as one instruction, differentiated by ``recompute``.
 
         ``function`` is traced with inputs like ``likes``. ``leaves`` are further operands, passed to ``recompute``.
         """
@@ -262,7 +262,7 @@ class BodyTrace(Trace):
 
 
 def id_above(*levels: Any) -> Any:
-    """Return the number of a trace that is newer than some levels, and older than all that are newer than these."""
+    """Return the number of a trace that is just newer than some levels."""
     newest = max(level.id for level in levels)
     return (newest + math.floor(newest) + 1) / 2
 
@@ -276,7 +276,7 @@ def _is_within(value: Any, level: Any) -> bool:
 
 
 def example(value: Any) -> Any:
-    """Return a raw array with the shape and dtype of a Tensor: its primal, for the first batch element."""
+    """Return the primal of a Tensor for the first batch element, as a raw array."""
     if isinstance(value, TracedNumber):
         return value.value
     if not isinstance(value, Tensor):

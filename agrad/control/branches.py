@@ -19,7 +19,7 @@ from agrad.transforms.trees import replaced
 
 
 class Switch(ControlFlow):
-    """One of several programs of all operands but the first, which is the index of the program."""
+    """One of several programs, selected by the first operand."""
 
     def looped(self, kind: type | None) -> Callable[..., Any]:
         branches = [(compiled(program, kind), shared_constants(program)) for program in self.programs]
@@ -85,7 +85,7 @@ class Switch(ControlFlow):
         return found[:count], back
 
     def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Compute all batch elements: by one branch, or by all branches if the index is mapped."""
+        """Compute all batch elements, by all branches if the index is mapped."""
         if flags[0]:
             return self._all_branches(level, flags, leaves)
         key = ("map", level.members, tuple(flags))

@@ -87,7 +87,7 @@ class _Carry:
         return moved_beside(found, self.arrays())
 
     def widened(self) -> bool:
-        """Convert the numbers that the last step changed to arrays. Return True if there are any."""
+        """Convert numbers that the last step changed to arrays; True if there are any."""
         before = list(self.leaves)
         for i, (old, new) in enumerate(zip(before, self.after, strict=True)):
             same = old is new or (type(old) is type(new) and _is_number(old) and bool(old == new))
@@ -243,7 +243,7 @@ def _no_state(what: str, error: StatefulBody) -> TracedValueError:
 
 
 def staged_while(cond_fun: Function, step: Function, init: Any, level_id: Any = None) -> Any:
-    """Return the result of ``while_loop``, computed by one operation; see ``staged_scan``."""
+    """Return the result of ``while_loop`` by one operation; see ``staged_scan``."""
     carry = _Carry(init, ())
 
     def condition(given: list[Any]) -> list[Any]:

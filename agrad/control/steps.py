@@ -49,7 +49,7 @@ class ControlFlow(ProgramCall, Rules):
         return self.derived[key]
 
     def repeated_programs(self) -> list[tuple[Program, int]]:
-        """Return the programs of a call, each with its number of runs, or 0 if that is unknown."""
+        """Return the programs of a call with their numbers of runs, 0 if unknown."""
         return [(program, 1) for program in self.programs]
 
     @property
@@ -125,7 +125,7 @@ def parted(program: Program, counts: Counts) -> tuple[Program, Program]:
 
 
 class Step:
-    """A step of a loop as two functions: ``first`` runs once for a loop, and ``run`` at each step."""
+    """A step as two functions: ``first`` runs once for a loop, ``run`` at each step."""
 
     def __init__(self, program: Program, counts: Counts, kind: type | None) -> None:
         first, body = parted(program, counts)
@@ -135,7 +135,7 @@ class Step:
 def numpy_loop(
     program: Program, counts: Counts, kind: type | None, length: int | None = None, reverse: bool = False
 ) -> Callable[[Values], tuple[list[Any], Sequence[int]]] | None:
-    """Return all steps as one function of the operands, or None if a step does not use NumPy arrays only.
+    """Return all steps as one function of NumPy operands, or None if not possible.
 
     ``length`` is None if a step also returns a condition. The function returns the results, and the indices of
     those that share no memory with anything.
@@ -155,7 +155,7 @@ def numpy_loop(
 
 
 def shared_constants(program: Program) -> list[Any]:
-    """Return the constants that a result may share memory with, which a surrounding program does not know."""
+    """Return the constants that a result may share memory with."""
     aliases = Aliases(program)
     bases = aliases.of(*program.outputs)
     return [raw for v, raw in program.constants.items() if v in bases]
@@ -265,7 +265,7 @@ def with_axis(leaves: Values, flags: Sequence[bool], wide: Sequence[bool], membe
 def mapped_carry(
     program: Program, examples: Sequence[Any], flags: Sequence[bool], counts: Counts, members: int, name: str
 ) -> tuple[MappedBody, list[bool]]:
-    """Return a step for all batch elements, and which of its inputs have the mapped axis.
+    """Return a step for all batch elements, and flags of its mapped inputs.
 
     A carried value has it if the result of the step has it.
     """

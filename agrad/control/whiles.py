@@ -102,7 +102,7 @@ class While(Loop):
         return While(self.name, condition, body, counts, inputs, results)
 
     def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Compute all batch elements by one loop, which continues while any condition is true."""
+        """Compute all batch elements by one loop, while any condition is true."""
         members = level.members
         made, wide = self.once(("map", members, tuple(flags)), self._for_all, flags, members)
         return wrapped(level, call(made, with_axis(leaves, flags, wide, members)), wide[self.counts.fixed :])

@@ -23,7 +23,7 @@ Function = Callable[..., Any]
 
 
 class Part(NamedTuple):
-    """A leaf of the arguments: a part of the vector, a chunked array, or another value."""
+    """A leaf of the arguments: part of the vector, chunked array, or other value."""
 
     kind: str
     number: int = 0
@@ -178,7 +178,7 @@ def task(recipe: tuple[Any, ...], vector: np.ndarray, *chunks: Any) -> np.ndarra
 
 
 class Call:
-    """The arguments of one call: parameters, arrays in chunks of rows, and other values."""
+    """The arguments of one call: parameters, arrays in chunks, and other values."""
 
     def __init__(self, key: Any, f: Function, jit: bool, args: tuple[Any, ...]) -> None:
         try:

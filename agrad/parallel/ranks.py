@@ -256,7 +256,7 @@ class World:
         return ", ".join([*words, "no checkpoint" if last is None else f"last checkpoint {last}"])
 
     def abort(self, text: str, code: int = 1) -> None:
-        """Print a text to the standard error, and end all ranks. A single rank is not ended.
+        """Print a text to the standard error, and end all ranks, unless there is one.
 
         Parameters
         ----------

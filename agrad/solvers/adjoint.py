@@ -99,7 +99,10 @@ class Adjoint:
         return wrap(y, self.level, leaf_node())
 
     def back(self, ys: Leaves, t: Any, gs: Leaves, options: Options) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the cotangents of the first state, without and with its own, and of the used nodes."""
+        """Return the cotangents of the first state and of the used nodes.
+
+        The cotangents of the first state are given without and with its own cotangents.
+        """
         n, last = len(ys), int(gs[0].shape[0]) - 1
         state = [y[(last, ...)] for y in ys]
         # the first cotangents of the used nodes have the shapes of the integrals
@@ -120,7 +123,7 @@ class Adjoint:
             return lift_all(moved_beside(out, gs))
 
         def interval(carry: Leaves, rows: Leaves) -> tuple[list[Any], None]:
-            """Go back from a time. ``rows`` has its state and cotangents, the time, and the time before."""
+            """Go back from a time; ``rows``: its state and cotangents, it, the time before."""
             adjoints = [a + b for a, b in (lift_all(pair) for pair in zip(carry[:n], rows[n : 2 * n], strict=True))]
             times = lift_all(rows[-2:])
             values = lift_all([*rows[:n], *adjoints, *carry[n:]])
@@ -230,7 +233,7 @@ class ThroughSteps:
         self.known: set[Node] = set(used)
 
     def back(self, ys: Leaves, gs: Leaves) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the cotangents of the first state, without and with its own, and of the used nodes, None for zero."""
+        """Return cotangents; see ``Adjoint.back``. None is zero."""
         self.packing: Packing = Packing([y[(0, ...)] for y in ys])
         rows = self.packing.join(gs, (int(gs[0].shape[0]),))
         self.xp, self.lift = namespace_of((rows,)), lift if isinstance(rows, Tensor) else lambda x: x

@@ -189,7 +189,7 @@ class Evaluation:
         self.ends: list[Any] = [split_level(r, level)[1] for r in self.outs]
 
     def pulled(self, gs: Leaves, retain: bool = False, again: bool = False) -> dict[Node, Any]:
-        """Return the cotangents of all nodes, for those of the results; with ``again``, the pass is recorded."""
+        """Return the cotangents of all nodes. With ``again``, the pass is recorded."""
         starts = starting_cotangents(self.ends, [strip_constant_levels(g) for g in gs])
         return backward_pass(starts, retain=retain or again, level=self.level if again else None, since=self.since)
 

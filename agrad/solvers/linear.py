@@ -42,7 +42,7 @@ def _limits(name: str) -> tuple[float, float, float]:
 
 
 def norm(v: Any) -> Any:
-    """Return the Euclidean norm of a vector, without intermediate overflow or underflow."""
+    """Return the Euclidean norm of a vector, computed without overflow or underflow."""
     xp = NAMESPACES[type(v)]
     if not isinstance(v, Tensor) and not backend_of(v).lazy:
         _, least, most = _limits(dtype_name(v.dtype))
@@ -56,7 +56,7 @@ def norm(v: Any) -> Any:
 
 
 def magnitude(v: Any) -> Any:
-    """Return the largest magnitude of the elements of a vector, or 1 if it is 0 or not finite."""
+    """Return the largest magnitude in a vector, or 1 if it is 0 or not finite."""
     xp = namespace_of((v,))
     if not v.shape[0]:
         return xp.ones_like(xp.sum(_real(v)))

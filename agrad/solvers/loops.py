@@ -53,7 +53,7 @@ def raw_of(value: Any) -> Any:
 
 
 def computed(*values: Any) -> list[Any]:
-    """Return the values, computed if their library is lazy, so that its graph does not grow with each iteration."""
+    """Return values, computed if their library is lazy: its graph must not grow."""
     raws = [raw_of(v) for v in values]
     backend = backend_of(raws[0])
     if not backend.lazy:
@@ -85,7 +85,7 @@ def _age(values: Any) -> Any:
 
 
 def while_loop(goes_on: Condition, advance: Advance, state: State) -> Any:
-    """Return the last state of a loop; inside a trace, the loop is as old as the first state."""
+    """Return the last state of a loop. A traced loop is as old as its first state."""
     if in_trace():
         return staged_while(goes_on, advance, state, _age(state))
     while anywhere(goes_on(state)):

@@ -478,9 +478,10 @@ class Solver:
 
 
 class TracedSteps(NamedTuple):
-    """The steps of an integration inside a trace: stacked arrays, with an entry for each time except the first.
+    """The steps of an integration inside a trace.
 
-    ``time``, ``row``, ``slope`` and ``size`` are the state before the steps to the time.
+    The arrays have an entry for each time except the first. ``time``, ``row``, ``slope`` and ``size`` are the state
+    before the steps to the time.
     """
 
     solver: Solver

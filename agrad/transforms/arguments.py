@@ -275,7 +275,7 @@ def content_of(raw: Any) -> Any:
 
 
 def state_of(leaf: Any, content: bool = False) -> Any:
-    """Return a value that changes if a Tensor is written to, and with ``content`` if a plain array is."""
+    """Return a value that changes with a write to a Tensor; ``content``: to any array."""
     if isinstance(leaf, Tensor):
         return id(leaf.data), id(leaf.node)
     return content_of(leaf) if content and backend_of_type(type(leaf)) is not None else None

@@ -120,7 +120,7 @@ def _at(level: Any, outs: Values, nodes: Values) -> list[Any]:
 
 
 def wrapped(level: Batch, values: Values, flags: Iterable[bool] | None = None) -> list[Any]:
-    """Return values whose first axis is the batch as mapped Tensors: by default all arrays."""
+    """Return values as mapped Tensors: by default all arrays, with the batch first."""
     flags = [hasattr(x, "shape") for x in values] if flags is None else flags
     return [level.wrap(strip_constant_levels(x)) if m else x for x, m in zip(values, flags, strict=True)]
 

@@ -105,7 +105,7 @@ def pulled_rows(
 def pushed_columns(
     inputs: Inputs, push: Push, total: int, chunk_size: int | None, units_of: UnitsOf = Units
 ) -> tuple[Outputs, list[Any]]:
-    """Return the outputs, and the products of the Jacobian and ``total`` tangents, by output leaf."""
+    """Return the outputs, and the products of the Jacobian and ``total`` tangents."""
     columns = []
     for places in chunks(total, chunk_size):
         units = units_of(places)  # their level is older than one that ``push`` opens to carry them as tangents
