@@ -108,8 +108,7 @@ def apart_by_rows(raw: Any, others: Sequence[Any] = ()) -> Any:
     backend = SHARING[type(raw)]
     if backend is None or (not others and backend.row_major(raw) and backend.memory(raw) is not None):
         return raw
-    (found,) = copy_if_aliased([raw], others, row_major=True)
-    return found
+    return copy_if_aliased([raw], others, row_major=True)[0]
 
 
 def shares_any(raw: Any, others: Iterable[Any]) -> bool:
