@@ -98,7 +98,7 @@ def test_all_and_reduce() -> None:
 def test_unflatten_counts() -> None:
     with pytest.raises(ShapeError, match=r"leaves must have length 5, .* got 2"):
         tree.unflatten(tree.structure(TREE), [1, 2])
-    with pytest.raises(OperandError, match="structure must be a result of tree.structure, got "):
+    with pytest.raises(OperandError, match=r"structure must be a result of tree.structure, got "):
         tree.unflatten([1, 2], tree.structure(TREE))
 
 
