@@ -1,8 +1,8 @@
 """Bodies: functions that control flow calls, as programs, and their derivatives.
 
-A body trace is the newest level while the function runs. It records every operation of the function, also those on
-values of older levels alone, which become inputs of the program (captures). The derivative of a program is found as for
-any function: the program is interpreted at a level of derivatives, and a further trace records what that level does.
+A body trace is the newest level while the function runs. It records every operation of the function. Values of older
+levels become inputs of the program (captures). To differentiate a program, it is interpreted at a level of derivatives,
+whose operations a further trace records.
 """
 
 import math
@@ -29,22 +29,24 @@ from agrad.jit.program import Instruction, Program, Variable, interpret, variabl
 from agrad.jit.trace import Trace, is_raw
 from agrad.transforms.calling import Rules, call
 from agrad.transforms.custom import stop_gradient
+from agrad.transforms.trees import replaced
 
 Flat = Callable[[list[Any]], Sequence[Any]]
 """A function from a list of Tensors to a list of results."""
 
 Recompute = Callable[[Flat, Sequence[Any], Sequence[Any]], Sequence[Any]]
-"""A function of a program, of results and of further operands to the results; see ``RecomputedCall``."""
+"""A function of a program, results and further operands, which returns the results; see ``RecomputedCall``."""
 
 
 class StatefulBody(Exception):
-    """Raised where a body uses an object with state, such as a random generator."""
+    """Raised if a body uses an object with state, such as a random generator."""
 
 
 class BodyTrace(Trace):
     """The trace of a function that control flow calls.
 
-    captures: True if it may use values of older levels. moved: values in place of captured ones, by ``capture_key``.
+    ``captures`` is True if it may use values of older levels. ``moved`` has replacements of captured values, by
+    ``capture_key``.
     """
 
     __slots__ = ("captured_values", "examples", "moved", "outer", "stops", "tensors")
@@ -57,13 +59,13 @@ class BodyTrace(Trace):
         self.moved, self.id = moved or {}, next_id() if level_id is None else level_id
         self.unreal = True
         self.stops: bool = max(self.id, 0) >= mode().oldest
-        """False where no results have derivatives, so that none need be stopped."""
+        """False if no result has a derivative that ``no_grad`` could stop."""
         self.outer: Any = mode().trace if captures else None
         self.keeps_values: bool = getattr(mode().trace, "keeps_values", True)
         self.captured_values: dict[Any, tuple[Any, Variable]] = {}
-        """Values of older levels with their variables."""
+        """Values of older levels, and their variables."""
         self.tensors: bool = False
-        """True if the function uses a Tensor of its surroundings: its results are Tensors then."""
+        """True if the function closes over a Tensor. Its results are then Tensors."""
         self.examples: dict[Variable, Any] = {}
         """A raw array for each variable."""
 
@@ -80,7 +82,7 @@ class BodyTrace(Trace):
         return number
 
     def captured(self, value: Any) -> Any:
-        """Return a Tensor of this level for one of an older level, else the value itself."""
+        """Return a Tensor of an older level as one of this level, and other values as is."""
         if self.evaluating:
             return value
         if isinstance(value, Tensor) and value.level.id < self.id:
@@ -104,8 +106,8 @@ class BodyTrace(Trace):
         else:
             if _is_within(value, self):
                 raise TracedValueError(
-                    f"{self.named} makes a Tensor that requires a gradient of a traced value; take the derivative by "
-                    "a transform, agrad.grad say"
+                    f"{self.named} must not create a Tensor that requires a gradient from a traced value. "
+                    "Differentiate by a transform, for example agrad.grad."
                 )
             key, made = capture_key(value), variable_like(example(value))
         known = self.captured_values.setdefault(key, (value, made))[1]
@@ -121,8 +123,8 @@ class BodyTrace(Trace):
         return given, variables
 
     def guard_on(self, scalar: TracedNumber) -> None:
-        """See ``Trace.guard_on``. The trace that the number is from has the guard."""
-        raise TracedValueError(f"a derivative of {self.named} needs the value of the number {scalar.value}")
+        """Raise ``TracedValueError``: a program has no guards."""
+        raise TracedValueError(f"a derivative of {self.named} must not need the value of the number {scalar.value}")
 
     def _split(self, given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
         values: list[Any] = []
@@ -134,10 +136,7 @@ class BodyTrace(Trace):
         return values, noted
 
     def variable_of(self, value: Any) -> Any:
-        """Return the variable of an array or a traced number.
-
-        Any other value is returned as it is.
-        """
+        """Return the variable of an array or a traced number, and any other value itself."""
         if isinstance(value, Tensor):
             self.tensors = self.tensors or value.level is GLOBAL_TAPE
             value = strip_constant_levels(value)
@@ -147,15 +146,15 @@ class BodyTrace(Trace):
         if isinstance(value, Tensor):
             if value.level is not self or self.closed:
                 raise TracedValueError(
-                    f"{self.named} returns or uses a value of a transform that has ended; return it from the function "
-                    "that the transform takes"
+                    f"{self.named} must not use a value of a transform that has ended. Return it from the transformed "
+                    "function."
                 )
             self.examples[value.node] = value.data  # a write may have changed its layout, which decides on views
             return value.node
         return self.constant_variable(value) if is_raw(value) else value
 
     def value_of(self, found: Any) -> Any:
-        """Return the example of a variable, any other value itself."""
+        """Return the example of a variable, and any other value itself."""
         return self.examples[found] if isinstance(found, Variable) else found
 
     def constant_variable(self, raw: Any) -> Variable:
@@ -165,7 +164,7 @@ class BodyTrace(Trace):
         return variable
 
     def check_open(self, args: Iterable[Any]) -> None:
-        """Raise ``TracedValueError`` for a value that was kept after the trace."""
+        """See ``Trace.check_open``."""
         if self.closed:
             super().check_open(args)
 
@@ -180,7 +179,7 @@ class BodyTrace(Trace):
             raise StatefulBody(type(holder).__name__)
 
     def process(self, primitive: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """See ``Level.process``. What ``no_grad`` computes has no derivative later either."""
+        """See ``Level.process``. Results under ``no_grad`` never have a derivative."""
         if self.stops and not is_recording(self.id):
             args = tuple([self.stopped(x) if isinstance(x, Tensor) else x for x in args])
         return super().process(primitive, args, settings)
@@ -210,10 +209,9 @@ class BodyTrace(Trace):
         leaves: Sequence[Any],
         recompute: Recompute,
     ) -> list[Any]:
-        """Record results that are known as one instruction.
+        """Record known results as one instruction, differentiated by ``recompute``.
 
-        Its derivatives are those of what ``recompute`` returns. function: traced to a program, of inputs like
-        ``likes``. leaves: further operands, which ``recompute`` gets.
+        ``function`` is traced with inputs like ``likes``. ``leaves`` are further operands, passed to ``recompute``.
         """
         if not (self.stops and is_recording(self.id)):
             return list(results)
@@ -232,47 +230,39 @@ class BodyTrace(Trace):
             self.refuse_write(tensor)
 
     def refuse_write(self, tensor: Tensor) -> None:
-        """Raise the error of a write to a value that a body is given or closes over."""
+        """Raise the error of a write to an argument or a captured value."""
         raise TracedValueError(
-            f"{self.named} writes into an array of shape {tensor.shape} that it is given or closes over; inside jit a "
-            "loop or a branch cannot. Write into a copy, y = x + 0, and return it"
+            f"{self.named} must not write to an argument or a captured array inside jit, but it wrote to one of shape "
+            f"{tensor.shape}. Write to a copy, y = x + 0, and return it."
         )
 
     def call(self, rules: Rules, leaves: Sequence[Any]) -> list[Any]:
-        """Record a call of a function with rules of its own as one instruction.
+        """Record a call of a function with custom rules as one instruction.
 
-        A derivative of the program then takes the rules.
+        Derivatives of the program use the rules.
         """
         values, operands = self._split(leaves)
         places = [i for i, v in enumerate(operands) if isinstance(v, Variable)]
 
         def primal(given: list[Any]) -> Sequence[Any]:
-            full = list(values)
-            for i, value in zip(places, given, strict=True):
-                full[i] = value
-            return rules.primal(full)
+            return rules.primal(replaced(values, places, given))
 
-        # of the age of this level: levels that are newer may take part
+        # of the age of this level, because newer levels may take part
         body = traced_body(primal, [values[i] for i in places], rules.name, level_id=self.id)
         if body.captures:
             raise TracedValueError(
-                f"{rules.name} in {self.named} uses a traced value that is no argument of it; give it as an argument"
+                f"{rules.name} in {self.named} must not close over a traced value. Pass it as an argument."
             )
         arrays = [k for k, v in enumerate(body.program.outputs) if isinstance(v, Variable)]
-        outs = list(body.program.outputs)
+        outs = body.program.outputs
         made = [self.array(body.examples[outs[k]]) for k in arrays]
         operation = CustomRuleCall(rules, body.program, places, arrays)
         self.instructions.append(Instruction(operation, tuple(operands), {}, tuple([t.node for t in made])))
-        for k, tensor in zip(arrays, made, strict=True):
-            outs[k] = tensor
-        return outs
+        return replaced(outs, arrays, made)
 
 
 def id_above(*levels: Any) -> Any:
-    """Return the number of a trace that is just newer than some levels.
-
-    It is older than all levels that are newer than these.
-    """
+    """Return the number of a trace that is just newer than some levels."""
     newest = max(level.id for level in levels)
     return (newest + math.floor(newest) + 1) / 2
 
@@ -286,10 +276,7 @@ def _is_within(value: Any, level: Any) -> bool:
 
 
 def example(value: Any) -> Any:
-    """Return a raw array with the shape and dtype of a Tensor.
-
-    It is the Tensor's primal, that of the first member of a map.
-    """
+    """Return the primal of a Tensor for the first batch element, as a raw array."""
     if isinstance(value, TracedNumber):
         return value.value
     if not isinstance(value, Tensor):
@@ -303,51 +290,50 @@ def example(value: Any) -> Any:
     return inner[(0, ...)]
 
 
-class StopGradient(Operation):
+class _LastOperand(Operation):
+    """Base class of operations that return their last operand, with another derivative."""
+
+    is_own = False
+    may_alias = True
+
+    def function_of(self, kind: type | None) -> Callable[..., Any]:
+        """See ``Operation.function_of``."""
+        return lambda *args: args[-1]
+
+
+class StopGradient(_LastOperand):
     """The identity without a derivative."""
 
     name = "stop_gradient"
     arrays: tuple[str, ...] = ("x",)
     sparsity = "picks"
     kind = "reshape"  # to the shape that it has
-    is_own = False
-    may_alias = True
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
         return stop_gradient(args[0])
 
-    def function_of(self, kind: type | None) -> Callable[..., Any]:
-        """See ``Operation.function_of``."""
-        return lambda x: x
-
 
 STOP = StopGradient()
 
 
-class UnrecordedWrite(Operation):
-    """A write under ``no_grad``: the new values with the derivative of the old."""
+class UnrecordedWrite(_LastOperand):
+    """A write under ``no_grad``: new values with the derivative of the old ones."""
 
     name = "unrecorded_write"
     arrays: tuple[str, ...] = ("old", "new")
-    is_own = False
-    may_alias = True
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
         with no_grad():
             return with_nodes_of(args[0], strip_constant_levels(args[1]))
 
-    def function_of(self, kind: type | None) -> Callable[..., Any]:
-        """See ``Operation.function_of``."""
-        return lambda old, new: new
-
 
 WRITE = UnrecordedWrite()
 
 
 class ProgramCall(Operation):
-    """Base class of the operations that hold programs, with ``count`` results."""
+    """Base class of operations with sub-programs and ``count`` results."""
 
     variadic = "operand"
     is_own = False
@@ -360,10 +346,10 @@ class ProgramCall(Operation):
 
 
 class RecomputedCall(ProgramCall):
-    """Results that are known, and a function that computes them with derivatives.
+    """Known results, and a function that computes them with derivatives.
 
-    The operands are the ``count`` results, the ``fixed`` first inputs of a program, and further ones. ``recompute``
-    takes the program as a function of its other inputs, the results, and these further operands.
+    The operands are the ``count`` results, the ``fixed`` first inputs of a program, and further operands. ``recompute``
+    accepts the program as a function of its other inputs, the results, and the further operands.
     """
 
     def __init__(self, name: str, count: int, program: Program, fixed: int, recompute: Recompute) -> None:
@@ -388,7 +374,8 @@ class RecomputedCall(ProgramCall):
 class CustomRuleCall(ProgramCall):
     """A call of a function with custom rules.
 
-    program: the function's. places: the operands that the program takes. kept: its outputs that are results.
+    ``places`` are the indices of the operands that are inputs of ``program``, ``kept`` the indices of its outputs that
+    are results.
     """
 
     def __init__(self, rules: Rules, program: Program, places: Sequence[int], kept: Sequence[int]) -> None:
@@ -423,7 +410,7 @@ class Body(NamedTuple):
     """The values of older levels, which are the first inputs."""
     examples: Mapping[Variable, Any]
     tensors: bool
-    """True if the function uses a Tensor of its surroundings."""
+    """True if the function closes over a Tensor."""
 
     def inputs(self) -> list[Any]:
         """Return an example of each input."""
@@ -434,7 +421,7 @@ class Body(NamedTuple):
 def _running(trace: BodyTrace) -> Iterator[None]:
     CAPTURED.append(trace)
     try:
-        # examples may be outside of a function's domain
+        # examples may be outside of the domain of a function
         with change_mode(trace=trace), np.errstate(all="ignore"):
             yield
     finally:
@@ -445,9 +432,9 @@ def _running(trace: BodyTrace) -> Iterator[None]:
 def traced_body(
     function: Flat, examples: Sequence[Any], named: str, captures: bool = True, level_id: Any = None, moved: Any = None
 ) -> Body:
-    """Trace a function of Tensors like the raw arrays ``examples``.
+    """Trace a function of Tensors like the raw arrays ``examples``; see ``BodyTrace``.
 
-    moved: see ``BodyTrace``. Raises ``TracedValueError`` if the function writes into its arguments.
+    Raises ``TracedValueError`` if the function writes to its arguments.
     """
     trace = BodyTrace(named, captures, level_id, moved)
     given, inputs = trace.inputs_like(examples)
@@ -469,9 +456,9 @@ def _body(trace: BodyTrace, inputs: Sequence[Variable], outputs: Sequence[Any], 
 
 
 def compiled(program: Program, kind: type | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """Return the function of a program for arrays of one type.
+    """Return the function of a program for arrays of one type, from inputs to outputs.
 
-    It takes the list of inputs and returns that of outputs. On JAX it is one to be traced by JAX.
+    On JAX it is a function that JAX can trace.
     """
     backend = None if kind is None else backend_of_type(kind)
     if backend is None or backend.name != "jax":
@@ -482,7 +469,7 @@ def compiled(program: Program, kind: type | None) -> Callable[[Sequence[Any]], S
 
 
 def invariant_part(program: Program, fixed: Iterable[Variable]) -> tuple[list[Instruction], list[Instruction]]:
-    """Return the instructions that depend on fixed inputs alone, and the others."""
+    """Return the instructions that depend only on fixed inputs, and the others."""
     known = {*fixed, *program.constants}
     before: list[Instruction] = []
     rest: list[Instruction] = []

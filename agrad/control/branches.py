@@ -6,20 +6,20 @@ from typing import Any
 
 from agrad.control.bodies import compiled
 from agrad.control.derived import mapped, ones_like, pulled, pushed
-from agrad.control.steps import ControlFlow, or_zeros, program_of, shared_constants
+from agrad.control.steps import ControlFlow, constant_of, or_zeros, program_of, shared_constants, typed
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tensor import strip_constant_levels
-from agrad.jit.program import Instruction, Variable, interpret
+from agrad.jit.program import Instruction, Variable, interpret, variable_like
 from agrad.transforms.arguments import zeros
-from agrad.transforms.calling import Back, Values, call, differentiable
+from agrad.transforms.calling import Back, Values, call, differentiable, wrapped
 from agrad.transforms.custom import stop_gradient
+from agrad.transforms.trees import replaced
 
 
 class Switch(ControlFlow):
-    """One of several programs, which take all operands but the first: its number."""
+    """One of several programs, selected by the first operand."""
 
     def looped(self, kind: type | None) -> Callable[..., Any]:
         branches = [(compiled(program, kind), shared_constants(program)) for program in self.programs]
@@ -34,12 +34,10 @@ class Switch(ControlFlow):
         jax = sys.modules["jax"]
         dtypes = [x.dtype for x in self.results]
 
-        def typed(run: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda *operands: tuple(
-                [jax.lax.convert_element_type(x, d) for x, d in zip(run(operands), dtypes, strict=True)]
-            )
+        def branch(run: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *operands: typed(jax, run(operands), dtypes)
 
-        branches = [typed(compiled(program, kind)) for program in self.programs]
+        branches = [branch(compiled(program, kind)) for program in self.programs]
 
         def switch(which: Any, *operands: Any) -> tuple[Any, ...]:
             number = jax.lax.convert_element_type(jax.numpy.reshape(which, ()), "int32")
@@ -57,8 +55,7 @@ class Switch(ControlFlow):
         ts = [t for i, t in zip(traced, tangents, strict=True) if i > 0]
         found = call(wide, lift_all([*leaves, *ts]))
         count = len(self.results)
-        pushed_out = dict(zip(having, found[count:], strict=True))
-        return found[:count], [pushed_out.get(k) for k in range(count)]
+        return found[:count], replaced([None] * count, having, found[count:])
 
     def _with_tangents(self, active: tuple[int, ...]) -> tuple["Switch", list[int]]:
         branches = [pushed(program, self.examples, active, self.name) for program in self.programs]
@@ -83,19 +80,18 @@ class Switch(ControlFlow):
             by_output = dict(zip(floating, gs, strict=True))
             operands = [*leaves, *found[count:], *[by_output[k] for k in given]]
             pulled_back = call(backward, lift_all(operands))
-            by_operand = dict(zip([i + 1 for i in active], pulled_back, strict=True))
-            return [by_operand.get(i) for i in range(len(leaves))]
+            return replaced([None] * len(leaves), [i + 1 for i in active], pulled_back)
 
         return found[:count], back
 
     def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Compute all members, by one branch or, if they choose differently, by all."""
+        """Compute all batch elements, by all branches if the index is mapped."""
         if flags[0]:
             return self._all_branches(level, flags, leaves)
         key = ("map", level.members, tuple(flags))
         made, wanted = self.once(key, self._for_all, flags, level.members)
         outs = call(made, leaves)
-        return [level.wrap(strip_constant_levels(out)) if k in wanted else out for k, out in enumerate(outs)]
+        return wrapped(level, outs, [k in wanted for k in range(len(outs))])
 
     def _for_all(self, flags: Sequence[bool], members: int) -> tuple["Switch", list[int]]:
         run = [mapped(p, self.examples, flags[1:], members, self.name) for p in self.programs]
@@ -121,10 +117,10 @@ class Switch(ControlFlow):
         return outs
 
     def _of_members(self, k: int, level: Batch, chosen: Any, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Return the results of a branch for the members that take it, and any for the others.
+        """Return the results of a branch for the batch elements that take it, and any values for the others.
 
-        The others have the operands of one that takes it, and the branch does not run if none does: what it may raise
-        for their own values is none of their concern.
+        The others get the operands of an element that takes it, and the branch does not run if none does. Their own
+        values could raise an error.
         """
         members = level.members
         made = self.once(("members", k, members, tuple(flags)), self._or_nothing, k, flags, members)
@@ -137,10 +133,10 @@ class Switch(ControlFlow):
                 mine = xp.reshape(chosen, (members, *[1] * (len(x.shape) - 1)))
                 x = xp.where(mine, x, stop_gradient(xp.take(x, one, axis=0)))
             given.append(x)
-        return [level.wrap(strip_constant_levels(out)) for out in call(made, lift_all(given))]
+        return wrapped(level, call(made, lift_all(given)))
 
     def _or_nothing(self, k: int, flags: Sequence[bool], members: int) -> "Switch":
-        """Return a branch for all batch elements, or zeros in the place of its results."""
+        """Return the choice between zeros and a branch for all batch elements."""
         wanted = range(len(self.results))
         body = mapped(self.programs[k], self.examples, flags[1:], members, self.name, wanted).body
         results = [body.examples[v] for v in body.program.outputs]
@@ -151,7 +147,7 @@ class Switch(ControlFlow):
 
 
 def _place(which: int, count: int) -> int:
-    """Return the number of the branch for an index: the nearest one."""
+    """Return the index of the nearest branch."""
     return min(max(which, 0), count - 1)
 
 
@@ -165,11 +161,9 @@ def _may_raise(instruction: Instruction) -> bool:
 
 
 def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, list[int]]:
-    """Return the choice with residuals and that of the pullbacks.
+    """Return the choice with residuals, the choice of the pullbacks, and the indices of outputs with cotangents.
 
-    The third result has the numbers of the outputs with cotangents.
-
-    Each branch gives its own residuals, and fills the place of those of the others.
+    Each branch returns its residuals, and constants for those of the other branches.
     """
     branches = [pulled(program, own.examples, active, 0, own.name) for program in own.programs]
     made = [[v for v in b.residuals() if v not in b.inputs] for b in branches]
@@ -183,13 +177,10 @@ def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, lis
         inputs = list(b.inputs)
         for i, some in enumerate(made):
             for v in some:
-                like = examples[i][v]
-                outputs.append(v if i == j else _unused(like, constants, examples[j]))
+                outputs.append(v if i == j else _unused(examples[i][v], constants, examples[j]))
                 inputs.append(v if i == j else Variable(v.shape, v.dtype, v.kind))
         forward.append(program_of(b.body, b.inputs, outputs, constants, b.forward))
-        for k in given:
-            like = own.results[k]
-            inputs.append(b.given.get(k) or Variable(tuple(like.shape), like.dtype, type(like)))
+        inputs += [b.given.get(k) or variable_like(own.results[k]) for k in given]
         found = [or_zeros(v, own.examples[i], constants, examples[j]) for i, v in zip(active, b.found, strict=True)]
         backward.append(program_of(b.body, inputs, found, constants, b.backward))
     results = [*own.results, *likes]
@@ -203,10 +194,8 @@ def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, lis
 
 
 def _unused(like: Any, constants: dict[Variable, Any], examples: dict[Variable, Any]) -> Variable:
-    """Return the variable of a constant in the place of an unused residual.
+    """Return the variable of a constant for an unused residual.
 
-    Members of a map may choose differently; then all branches run, and zeros could be divided by.
+    It is not 0, because all branches run under ``vmap``, and could divide by it.
     """
-    v = Variable(tuple(like.shape), like.dtype, type(like))
-    constants[v] = examples[v] = ones_like(like) if differentiable(like) else zeros(like)
-    return v
+    return constant_of(ones_like(like) if differentiable(like) else zeros(like), constants, examples)

@@ -1,4 +1,4 @@
-"""Derivatives of programs: with tangents, with a pullback, for all members."""
+"""Transforms of programs: with tangents, with a pullback, for a batch."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,11 +11,12 @@ from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tape import leaf_node
 from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.jit.program import Instruction, Program, Variable, interpret
+from agrad.transforms.arguments import split_level
 from agrad.transforms.calling import differentiable
 
 
 def active_outputs(program: Program, active: Iterable[Variable], examples: Mapping[Variable, Any]) -> list[bool]:
-    """Return which outputs may have a derivative by the active inputs."""
+    """Return which outputs may have a derivative with respect to the active inputs."""
     reached = set(active)
     for instruction in program.instructions:
         if not reached.isdisjoint(instruction.reads()):
@@ -28,9 +29,9 @@ class Pushed(NamedTuple):
 
     body: Body
     inputs: list[Variable]
-    """The variables of the program's inputs."""
+    """The inputs of the program."""
     tangents: list[Variable]
-    """Those of the tangents of the active inputs."""
+    """The tangents of the active inputs."""
     outputs: list[Any]
     pushed: list[Any]
     """The tangents of the outputs, None for zero."""
@@ -47,7 +48,7 @@ def pushed(program: Program, examples: Sequence[Any], active: Sequence[int], nam
         for i, t in zip(active, ts, strict=True):
             given[i] = wrap(given[i], level, t)
         for out in interpret(program, given):
-            value, tangent = _split_level(out, level)
+            value, tangent = split_level(out, level)
             outputs.append(trace.variable_of(value))
             found.append(None if tangent is None else trace.variable_of(tangent))
     body = _body(trace, [*inputs, *tangents], [*outputs, *[t for t in found if t is not None]])
@@ -59,27 +60,21 @@ def ones_like(raw: Any) -> Any:
     return NAMESPACES[type(raw)].ones_like(raw)
 
 
-def _split_level(out: Any, level: Any) -> tuple[Any, Any]:
-    """Return a result without a level, and the level's record of it or None."""
-    out = strip_constant_levels(out) if isinstance(out, Tensor) else out
-    return (out.data, out.node) if isinstance(out, Tensor) and out.level is level else (out, None)
-
-
 class Pulled(NamedTuple):
     """A program with its pullback."""
 
     body: Body
-    """The program with all instructions and results, those of the pullback too."""
+    """The program with all instructions and results, also of the pullback."""
     forward: list[Instruction]
     backward: list[Instruction]
     inputs: list[Variable]
     outputs: list[Any]
     given: dict[int, Variable]
-    """The variables of the cotangents of outputs, by the number of the output."""
+    """The cotangents of outputs, by the index of the output."""
     found: list[Any]
     """The cotangents of the active inputs, None for zero."""
     sums: list[Any]
-    """The sums of these and of ``added``, for the first active inputs."""
+    """The sums of ``found`` and ``added``, for the first active inputs."""
     added: list[Variable]
 
     def residuals(self) -> list[Variable]:
@@ -94,7 +89,7 @@ class Pulled(NamedTuple):
 def pulled(program: Program, examples: Sequence[Any], active: Sequence[int], summed: int, named: str) -> Pulled:
     """Trace a program and its pullback to the active inputs.
 
-    summed: the number of active inputs, the first ones, whose cotangents are added to further inputs.
+    The cotangents of the first ``summed`` active inputs are added to further inputs.
     """
     trace, level = BodyTrace(named, captures=False), Reverse()
     given, inputs = trace.inputs_like(examples)
@@ -107,7 +102,7 @@ def pulled(program: Program, examples: Sequence[Any], active: Sequence[int], sum
     with _running(trace):
         for i, root in roots.items():
             given[i] = wrap(given[i], level, root)
-        pairs = [_split_level(out, level) for out in interpret(program, given)]
+        pairs = [split_level(out, level) for out in interpret(program, given)]
         mark = len(trace.instructions)
         for k, (value, node) in enumerate(pairs):
             outputs.append(trace.variable_of(value))
@@ -128,11 +123,11 @@ def pulled(program: Program, examples: Sequence[Any], active: Sequence[int], sum
 
 
 class MappedBody(NamedTuple):
-    """A program that computes all members of a map."""
+    """A program that computes all batch elements."""
 
     body: Body
     flags: list[bool]
-    """For each output, if it has the mapped axis."""
+    """True for each output with the mapped axis."""
 
 
 def mapped(
@@ -144,10 +139,10 @@ def mapped(
     wanted: Sequence[int] = (),
     finish: Callable[[list[Any], Sequence[Any]], Sequence[Any]] | None = None,
 ) -> MappedBody:
-    """Trace a program for all members of a map.
+    """Trace a program for all batch elements.
 
-    flags: True for the inputs that have the mapped axis, in front. wanted: the outputs that must have it. finish: a
-    function of the inputs and the outputs, Tensors of the batch level, to other outputs.
+    ``flags`` is True for inputs with the mapped axis, in front. ``wanted`` are the outputs that must have it.
+    ``finish`` is a function of the inputs and outputs, Tensors of the batch level, which returns other outputs.
     """
     seen: list[bool] = []
 

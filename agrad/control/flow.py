@@ -1,12 +1,9 @@
-"""``scan``, ``fori_loop``, ``while_loop``, ``cond``, ``switch``: as in JAX.
+"""``scan``, ``fori_loop``, ``while_loop``, ``cond`` and ``switch``, as in JAX.
 
-Outside of ``jit`` they run as Python's own loops and branches. Each step is recorded as it runs: every mode and order
-of derivative works, reverse mode through ``while_loop`` too. Plain Python control flow does the same wherever values
-are known. These functions add the stacking, the checks of a step's results, and the checkpoints of ``scan``. Their
-results are arrays of their own (see ``results``).
-
-Inside ``jit``, and where ``vmap`` maps a condition, the functions are traced once, and each call is one operation with
-sub-programs (see ``staged``).
+Outside of ``jit`` they are Python loops and branches, whose steps are recorded as they run. Every mode and order of
+derivative works, also reverse mode through ``while_loop``. Inside ``jit``, and if ``vmap`` maps a condition, the
+functions are traced once, and each call is one operation with sub-programs (see ``staged``). Results share no memory
+with operands (see ``results``).
 """
 
 import math
@@ -17,14 +14,14 @@ from typing import Any
 from agrad.backends import backend_of, selected
 from agrad.control.bodies import StatefulBody, example
 from agrad.control.results import copy_if_aliased
-from agrad.control.staged import staged_branches, staged_scan, staged_while
+from agrad.control.staged import check_shape, staged_branches, staged_scan, staged_while
 from agrad.dtypes import as_dtype, dtype_name, is_floating
 from agrad.engine.calls import array_of_number, lift_all
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import NUMBERS
 from agrad.engine.tape import mode, no_grad
 from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
-from agrad.errors import ConfigurationError, OperandError, ShapeError, check_functions
+from agrad.errors import ConfigurationError, OperandError, ShapeError, check_functions, described
 from agrad.transforms.arguments import is_array
 from agrad.transforms.checkpoint import checkpoint as checkpointed
 from agrad.transforms.trees import flatten, flatten_all, paths, tree_map, unflatten
@@ -42,16 +39,16 @@ def _check_carry(before: Any, after: Any, what: str) -> None:
     """Raise ``ShapeError`` if a step changed the structure, a shape or a dtype."""
     (old, old_spec), (new, new_spec) = flatten_all(before), flatten_all(after)
     if old_spec != new_spec:
-        raise ShapeError(f"{what} gave the carry {new_spec}; it was {old_spec}, and its structure must stay")
+        raise ShapeError(f"{what} must return a carry with the structure {old_spec}, got {new_spec}")
     for i, (a, b) in enumerate(zip(old, new, strict=True)):
         if is_array(a) and not (is_array(b) and _kind(a) == _kind(b)):
             if isinstance(b, NUMBERS) and tuple(a.shape) == () and mode().trace is not None:
                 continue  # an array only in a trace
             place = paths(before, none_is_leaf=True)[i]
             if not is_array(b):
-                raise ShapeError(f"{what} turned the carry{place} from an array into a {type(b).__name__}")
+                raise ShapeError(f"{what} must return an array as the carry{place}, got {described(b)}")
             raise ShapeError(
-                f"{what} turned the carry{place} from {_kind(a)} into {_kind(b)}; shape and dtype must stay"
+                f"{what} must not change the shape and dtype of the carry{place}: it was {_kind(a)}, got {_kind(b)}"
             )
 
 
@@ -59,19 +56,17 @@ def _length(xs: Any, leaves: Sequence[Any], length: int | None) -> int:
     """Return the number of steps of a scan over ``xs``, of one length."""
     for leaf, place in zip(leaves, paths(xs), strict=True):
         if not is_array(leaf):
-            raise OperandError(f"scan: xs{place} is a {type(leaf).__name__}, not an array")
+            raise OperandError(f"scan: xs{place} must be an array, got {described(leaf)}")
         if not leaf.shape:
-            raise ShapeError(f"scan: xs{place} has no dimensions, so no axis to go along")
+            raise ShapeError(f"scan: xs{place} must have an axis to scan along, got shape ()")
     lengths = {int(leaf.shape[0]) for leaf in leaves} | (set() if length is None else {as_index(length)})
-    if len(lengths) != 1:
-        raise (
-            ShapeError(f"scan: the lengths differ: {', '.join(map(str, sorted(lengths)))}")
-            if lengths
-            else ConfigurationError("scan: without xs the number of steps must be said: length=...")
-        )
+    if not lengths:
+        raise ConfigurationError("scan: length must be given, because xs has no arrays. Pass the number of steps.")
+    if len(lengths) > 1:
+        raise ShapeError(f"scan: xs and length must have one length, got {', '.join(map(str, sorted(lengths)))}")
     count = lengths.pop()
     if count < 0:
-        raise ConfigurationError(f"scan: length is 0 or more, not {count}")
+        raise ConfigurationError(f"scan: length must not be negative, got {count}")
     return count
 
 
@@ -83,41 +78,39 @@ def scan(
     reverse: bool = False,
     checkpoint: bool | int = False,
 ) -> tuple[Any, Any]:
-    """Apply ``carry, y = f(carry, x)`` along the first axis of ``xs``.
+    """Loop over the first axis of ``xs`` with ``carry, y = f(carry, x)``.
 
     Parameters
     ----------
     f : callable
-        Takes a carry and the slices of ``xs`` at one place, and returns (carry, y).
-    init : nested container
-        The first carry, whose structure, shapes and dtypes must stay.
-    xs : nested container of arrays, optional
-        Arrays of one length along their first axis; without it ``f`` takes None.
+        Function of a carry and the slices of ``xs`` at one position, which returns ``(carry, y)``.
+    init : pytree
+        First carry. Its structure, shapes and dtypes must not change.
+    xs : pytree of arrays, optional
+        Arrays with first axes of one length. Without it, ``f`` receives None.
     length : int, optional
-        The number of steps, needed without ``xs``.
-    reverse : bool
-        Go from the last place to the first. The y's stand where their x's do.
-    checkpoint : bool or int
-        The number of steps of a piece. The backward pass computes pieces again, one by one, and only the carries
-        between them stay in memory. True for the square root of the length.
+        Number of steps, required without ``xs``.
+    reverse : bool, default False
+        True to loop from the last position to the first. Each y is stacked at the position of its x.
+    checkpoint : bool or int, default False
+        Number of steps of a checkpoint; True for the square root of the length. Only the carries between checkpoints
+        are stored, and the backward pass recomputes the steps.
 
     Returns
     -------
     tuple
-        The last carry, and the y's stacked along a new first axis.
+        The last carry, and a pytree of the y's stacked along a new first axis.
 
     Raises
     ------
     ShapeError
-        For lengths that differ, a carry that changes, and y's that cannot be stacked.
-    ConfigurationError
-        Where no length is known.
+        If lengths differ, the carry changes, or the y's cannot be stacked.
 
     See Also
     --------
-    agrad.fori_loop : Without inputs and outputs at each step.
-    agrad.vmap : For members that do not depend on each other.
-    agrad.checkpoint : What ``checkpoint=True`` does to a function.
+    agrad.fori_loop : Loop without inputs and outputs at each step.
+    agrad.vmap : Batch whose elements do not depend on each other.
+    agrad.checkpoint : Checkpoint of one function.
 
     Examples
     --------
@@ -137,7 +130,7 @@ def scan(
     def step(carry: Any, slices: Sequence[Any]) -> tuple[Any, Any]:
         out = f(carry, unflatten(spec, slices))
         if not isinstance(out, tuple) or len(out) != 2:
-            raise OperandError(f"scan: f gives a pair (carry, y), not {type(out).__name__}")
+            raise OperandError(f"scan: f must return a pair (carry, y), got {described(out)}")
         _check_carry(carry, out[0], "scan: f")
         return out
 
@@ -147,7 +140,7 @@ def scan(
     if mode().trace is not None:
         try:
             return staged_scan(step, init, leaves, count, reverse, _piece(checkpoint, count))
-        except StatefulBody:  # a random generator, say: each step is traced by itself
+        except StatefulBody:  # for example a random generator: each step is traced by itself
             pass
     order = range(count - 1, -1, -1) if reverse else range(count)
     carry, ys = _steps(step, init, leaves, order, _piece(checkpoint, count))
@@ -156,7 +149,7 @@ def scan(
 
 
 def _steps(step: Function, carry: Any, leaves: Sequence[Any], order: range, size: int) -> tuple[Any, list[Any]]:
-    """Return the last carry and the y's, with a checkpoint for each ``size`` steps."""
+    """Return the last carry and the y's, with a checkpoint of each ``size`` steps."""
 
     def piece(carry: Any, parts: Sequence[Any], places: Sequence[int]) -> tuple[Any, list[Any]]:
         ys = []
@@ -185,15 +178,12 @@ def _piece(checkpoint: bool | int, count: int) -> int:
     if checkpoint is False:
         return 0
     if type(checkpoint) is not int or checkpoint < 1:
-        raise ConfigurationError(f"scan: checkpoint is True, False or a number of steps, not {checkpoint!r}")
+        raise ConfigurationError(f"scan: checkpoint must be a Boolean or a positive integer, got {checkpoint!r}")
     return checkpoint
 
 
 def _no_steps(step: Function, init: Any, leaves: Sequence[Any]) -> Any:
-    """Return the stacked results of no steps.
-
-    A step on zeros tells their structure, shapes and dtypes.
-    """
+    """Return the stacked results of no steps, like those of a step on zeros."""
     with no_grad():
         zeros = [namespace_of((leaf,)).sum(leaf, axis=0, dtype=leaf.dtype) for leaf in leaves]
         _, y = step(init, zeros)
@@ -203,10 +193,10 @@ def _no_steps(step: Function, init: Any, leaves: Sequence[Any]) -> Any:
 def _stacked(ys: Sequence[Any]) -> Any:
     first, spec = flatten(ys[0])
     columns: list[list[Any]] = [[] for _ in first]
-    for i, y in enumerate(ys):  # no container of each step is kept, which would cost time of the garbage collector
+    for i, y in enumerate(ys):  # no list for each step, which the garbage collector would visit
         leaves, other = flatten(y)
         if other != spec:
-            raise ShapeError(f"scan: f gave y as {other} at step {i}, and as {spec} before; its structure must stay")
+            raise ShapeError(f"scan: f must return a y with the structure {spec}, got {other} at step {i}")
         for column, leaf in zip(columns, leaves, strict=True):
             column.append(leaf)
     stacked = []
@@ -214,19 +204,17 @@ def _stacked(ys: Sequence[Any]) -> Any:
         given = _arrays(column)
         for part in given:
             if not is_array(part):
-                raise OperandError(f"scan: y{place} is a {type(part).__name__}, not an array; agrad.asarray makes one")
-        if len({tuple(part.shape) for part in given}) > 1:
-            raise ShapeError(f"scan: y{place} has another shape at each step, so the y's cannot be stacked")
+                raise OperandError(f"scan: y{place} must be an array, got {described(part)}. Use agrad.asarray.")
+        shapes = dict.fromkeys(str(tuple(part.shape)) for part in given)
+        if len(shapes) > 1:
+            raise ShapeError(f"scan: y{place} must have one shape to be stacked, got {', '.join(shapes)}")
         rows_of = lift_all(given)
         stacked.append(namespace_of(rows_of).stack(rows_of))
     return unflatten(spec, stacked)
 
 
 def _arrays(parts: Sequence[Any]) -> Sequence[Any]:
-    """Return the steps' results as arrays.
-
-    Python numbers, of a carry that began as one say, become arrays like those of other steps.
-    """
+    """Return results of steps as arrays; Python numbers become arrays like those of other steps."""
     like = next((part for part in parts if is_array(part)), None)
     if like is None:
         return [array_of_number(part) for part in parts]
@@ -238,17 +226,12 @@ def _arrays(parts: Sequence[Any]) -> Sequence[Any]:
 
 def _truth(value: Any, what: str) -> bool:
     if hasattr(value, "shape"):
-        _check_scalar(value, what)
+        check_shape(value, what)
     return bool(value)
 
 
-def _check_scalar(value: Any, what: str) -> None:
-    if tuple(value.shape) != ():
-        raise ShapeError(f"{what} must be a scalar, got shape {tuple(value.shape)}. Reduce it first.")
-
-
 def _is_hidden(value: Any) -> bool:
-    """Return True for a value of a trace, or one that ``vmap`` maps over."""
+    """Return True for a traced value, and for one that ``vmap`` maps."""
     value = strip_constant_levels(value) if isinstance(value, Tensor) else value
     if not isinstance(value, Tensor):
         return False
@@ -267,29 +250,28 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     Parameters
     ----------
     lower, upper : int, or integer array of shape ()
-        The first ``i``, and the end. With numbers the loop has a derivative in every mode; with values that are not
-        known inside ``jit`` it is a ``while_loop``.
+        First ``i``, and the end. If ``jit`` traces one of them, the loop is a ``while_loop``. Otherwise it has
+        derivatives in every mode.
     body_fun : callable
-        Takes ``i``, an integer or inside ``jit`` an integer array of shape (), and the value, and returns the next one.
-    init_val : nested container
-        The first value, whose structure, shapes and dtypes must stay.
+        Function of ``i`` and the value, which returns the next value. Inside ``jit``, ``i`` is an integer array of
+        shape ().
+    init_val : pytree
+        First value. Its structure, shapes and dtypes must not change.
 
     Returns
     -------
-    nested container
+    pytree
         The last value.
 
     Raises
     ------
-    OperandError
-        For bounds that are no integers.
     ShapeError
-        Where the structure, a shape or a dtype changes.
+        If the structure, a shape or a dtype changes.
 
     See Also
     --------
-    agrad.scan : With inputs and outputs at each step.
-    agrad.while_loop : Until a condition is false.
+    agrad.scan : Loop with inputs and outputs at each step.
+    agrad.while_loop : Loop until a condition is false.
 
     Examples
     --------
@@ -301,7 +283,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     check_functions("fori_loop", body_fun=body_fun)
     if _is_hidden(lower) or _is_hidden(upper):
         return while_loop(lambda v: v[0] < upper, lambda v: (v[0] + 1, body_fun(*v)), (lower + 0 * upper, init_val))[1]
-    first, end = _integer(lower, "fori_loop: a bound"), _integer(upper, "fori_loop: a bound")
+    first, end = _integer(lower, "fori_loop: lower"), _integer(upper, "fori_loop: upper")
 
     def step(value: Any, slices: Sequence[Any]) -> tuple[Any, None]:
         after = body_fun(slices[0], value)
@@ -328,17 +310,21 @@ def _integer(value: Any, what: str) -> int:
         try:
             return as_index(value)
         except TypeError:
-            raise OperandError(f"{what} is an integer, not {value!r}") from None
-    _check_scalar(value, what)
+            raise OperandError(f"{what} must be an integer, got {value!r}") from None
+    return int(_checked_integer(value, what))
+
+
+def _checked_integer(value: Any, what: str) -> Any:
+    check_shape(value, what)
     if "integer" not in as_dtype(value.dtype).kind:
-        raise OperandError(f"{what} is an integer, not {dtype_name(value.dtype)}")
-    return int(value)
+        raise OperandError(f"{what} must be an integer, got {dtype_name(value.dtype)}")
+    return value
 
 
 def _of_dtypes(before: Any, after: Any) -> Any:
-    """Return floating results in the carried dtypes.
+    """Return floating-point results in the carried dtypes.
 
-    Beside an array of integers, which ``i`` is in a trace, some libraries widen float32. Beside a number they do not.
+    Some libraries promote float32 to float64 with an integer array, as which a trace passes ``i``.
     """
     (old, spec), (new, new_spec) = flatten_all(before), flatten_all(after)
     if spec != new_spec:
@@ -364,19 +350,19 @@ def _places(first: int, end: int, like: Any) -> Any:
 
 
 def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
-    """Call ``true_fn`` on the operands if ``pred`` is true, else ``false_fn``.
+    """Call ``true_fn`` on the operands if ``pred`` is true, otherwise ``false_fn``.
 
-    The other one does not run.
+    Only the selected function runs. If ``vmap`` maps ``pred``, both run, and ``where`` selects the results.
 
     Parameters
     ----------
     pred : bool, number, or array of shape ()
-        Chooses the function. If ``vmap`` maps it, both run, and ``where`` chooses between their results.
+        Condition.
     true_fn, false_fn : callable
-        Take the operands. Inside ``jit`` both are traced, and return containers of one structure, with arrays of the
-        same shapes and dtypes.
+        Functions of the operands. Inside ``jit`` both are traced, and must return pytrees with the same structure,
+        shapes and dtypes.
     *operands
-        The arguments of both functions.
+        Arguments of both functions.
 
     Returns
     -------
@@ -386,12 +372,12 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     Raises
     ------
     ShapeError
-        For an array ``pred`` with axes, and for results inside ``jit`` that differ.
+        If the shape of ``pred`` is not (), or if the results differ inside ``jit``.
 
     See Also
     --------
-    agrad.switch : More than two functions.
-    agrad.where : Chooses element by element; both sides are computed.
+    agrad.switch : Select one of several functions.
+    agrad.where : Select element by element, after both sides are computed.
 
     Examples
     --------
@@ -407,18 +393,18 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
 
 
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
-    """Call the function at ``index`` on the operands; the others do not run.
+    """Call the function at ``index`` on the operands.
+
+    Only the selected function runs. If ``vmap`` maps ``index``, all run, and ``where`` selects the results.
 
     Parameters
     ----------
     index : int, or integer array of shape ()
-        The number of a function. One outside of the range stands for the nearest. If ``vmap`` maps it, all functions
-        run, and ``where`` chooses between their results.
+        Index of the function, clipped to the range of the branches.
     branches : sequence of callable
-        Take the operands. Inside ``jit`` all are traced, and return containers of one structure, with arrays of the
-        same shapes and dtypes.
+        Functions of the operands, as for :func:`agrad.cond`.
     *operands
-        The arguments of all functions.
+        Arguments of all functions.
 
     Returns
     -------
@@ -427,14 +413,12 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
 
     Raises
     ------
-    OperandError
-        Without branches, and for an index that is no integer.
     ShapeError
-        For an index with axes, and for results inside ``jit`` that differ.
+        If the shape of ``index`` is not (), or if the results differ inside ``jit``.
 
     See Also
     --------
-    agrad.cond : Two functions, by a truth value.
+    agrad.cond : Select one of two functions by a Boolean.
 
     Examples
     --------
@@ -443,7 +427,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     [1.0, 1.0, 3.0]
     """
     if not len(branches):
-        raise OperandError("switch: there must be a branch")
+        raise OperandError("switch: branches must have at least one function, got none")
     if _is_hidden(index):
         return staged_branches("switch", _chosen(index, "switch: index", False), branches, operands)
     place = _integer(index, "switch: index")
@@ -451,50 +435,45 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
 
 
 def _chosen(value: Any, what: str, truth: bool) -> Any:
-    """Return the number of a branch as an integer array."""
-    _check_scalar(value, what)
-    xp = namespace_of((value,))
-    if truth:
-        return xp.astype(
-            value if as_dtype(value.dtype).kind == "bool" else value != 0, backend_of(example(value)).xp.int64
-        )
-    if "integer" not in as_dtype(value.dtype).kind:
-        raise OperandError(f"{what} is an integer, not {dtype_name(value.dtype)}")
-    return value
+    """Return the index of a branch as an integer array."""
+    if not truth:
+        return _checked_integer(value, what)
+    check_shape(value, what)
+    chosen = value if as_dtype(value.dtype).kind == "bool" else value != 0
+    return namespace_of((value,)).astype(chosen, backend_of(example(value)).xp.int64)
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
-    """Apply ``body_fun`` to the value while ``cond_fun`` of it is true.
+    """Apply ``value = body_fun(value)`` while ``cond_fun(value)`` is true.
 
-    Forward mode needs no graph. Reverse mode uses the tape, whose memory grows with the number of steps that ran. Both
-    give the derivative of these steps. Inside ``jit``, and where ``vmap`` maps the condition, there is no derivative in
-    reverse mode.
+    The memory of reverse mode grows with the number of steps. Reverse mode is not available inside ``jit``, and if
+    ``vmap`` maps the condition.
 
     Parameters
     ----------
     cond_fun : callable
-        Takes the value and returns one truth value.
+        Function of the value, which returns a Boolean or an array of shape ().
     body_fun : callable
-        Takes the value and returns the next one.
-    init_val : nested container
-        The first value, whose structure, shapes and dtypes must stay.
+        Function of the value, which returns the next value.
+    init_val : pytree
+        First value. Its structure, shapes and dtypes must not change.
 
     Returns
     -------
-    nested container
-        The last value. Members that ``vmap`` maps over stop one by one, and keep theirs.
+    pytree
+        The last value. Under ``vmap`` each batch element stops by its own condition.
 
     Raises
     ------
     ShapeError
-        Where the structure, a shape or a dtype changes.
+        If the structure, a shape or a dtype changes.
     NotDifferentiableError
-        For a derivative in reverse mode inside ``jit``.
+        If you differentiate in reverse mode inside ``jit``.
 
     See Also
     --------
-    agrad.fori_loop : For a number of steps that is known.
-    agrad.fixed_point : Iterations with a derivative through the solution.
+    agrad.fori_loop : Loop with a known number of steps.
+    agrad.fixed_point : Iteration that is differentiated through the solution.
 
     Examples
     --------
@@ -515,6 +494,6 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         goes_on = cond_fun(value)
         if _is_hidden(goes_on):
             return staged_while(cond_fun, step, value)
-        if not _truth(goes_on, "while_loop: what cond_fun gives"):
+        if not _truth(goes_on, "while_loop: the result of cond_fun"):
             return copy_if_aliased(value, init_val)
         value = step(value)

@@ -1,15 +1,16 @@
 """Results of control flow: row-major arrays that share no memory with operands.
 
-A write to a result changes no operand, and a reshape of it is a view, whichever branch or step computed it.
+A write to a result changes no operand, and a reshape of a result is a view, whichever branch or step computed it.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from agrad.backends import backend_of
+from agrad.engine import layouts
 from agrad.engine.layouts import SHARING, apart_by_rows, copied, shares_any, with_values
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tensor import Tensor
+from agrad.ops.shared import raw_of
 from agrad.transforms.arguments import is_array
 from agrad.transforms.trees import flatten_all, unflatten
 
@@ -29,19 +30,15 @@ def copy_if_aliased(results: Any, operands: Any) -> Any:
     return unflatten(spec, leaves)
 
 
-def _raw(x: Any) -> Any:
-    return x.raw if isinstance(x, Tensor) else x
-
-
 def _copied(x: Any, known: Sequence[Any]) -> Any:
-    raw = _raw(x)
+    raw = raw_of(x)
     if not SHARING[type(raw)]:  # a write to a Tensor changes that object only
         return namespace_of((x,)).astype(x, x.dtype, copy=True) if any(x is other for other in known) else x
     row_major = backend_of(raw).row_major
-    if row_major(raw) and not shares_any(raw, map(_raw, known)):
+    if row_major(raw) and not shares_any(raw, map(raw_of, known)):
         return x
     x = namespace_of((x,)).astype(x, x.dtype, copy=True)
-    return x if row_major(_raw(x)) else with_values(x, copied(_raw(x)))
+    return x if row_major(raw_of(x)) else with_values(x, copied(raw_of(x)))
 
 
 def copy_raw_if_aliased(values: Sequence[Any], known: Sequence[Any], fresh: Sequence[int] = ()) -> list[Any]:
@@ -49,9 +46,6 @@ def copy_raw_if_aliased(values: Sequence[Any], known: Sequence[Any], fresh: Sequ
 
     fresh: the indices of the values that share no memory with known ones or with one another.
     """
-    others, found = list(known), []
-    for k, x in enumerate(values):
-        found.append(apart_by_rows(x, () if k in fresh else others))
-        if k not in fresh:
-            others.append(found[-1])
-    return found
+    rest = [x for k, x in enumerate(values) if k not in fresh]
+    others = iter(layouts.copy_if_aliased(rest, known, row_major=True) if rest else ())
+    return [apart_by_rows(x) if k in fresh else next(others) for k, x in enumerate(values)]

@@ -12,31 +12,42 @@ from agrad.control.steps import Counts, Loop, Step, mapped_carry, numpy_loop, or
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.namespaces import NAMESPACES, namespace_of
-from agrad.engine.tensor import strip_constant_levels
-from agrad.jit.program import Instruction, Program, Variable
+from agrad.jit.program import Instruction, Program, Variable, variable_like
 from agrad.transforms.arguments import zeros
-from agrad.transforms.calling import Back, Values, call
+from agrad.transforms.calling import Back, Values, call, wrapped
 
 
 def _steps_by_python(operation: "Scan", kind: type | None, in_graph: bool = False) -> Callable[..., Any]:
+    """Return a scan as a Python loop.
+
+    In a CUDA graph, rows are written into the stacked results at once: their temporary memory is then free for the next
+    step.
+    """
     counts, program, length = operation.counts, operation.program, operation.length
     reverse, results = operation.reversed, operation.results[counts.carried :]
     order = range(length - 1, -1, -1) if reverse else range(length)
     step, carried = operation.step(kind), counts.carried
-    make_rows = _Filled if in_graph else _Listed
 
     def scan(*operands: Any) -> tuple[Any, ...]:
         fixed, carry, slices = counts.split(operands)
         fixed = list(step.first(fixed))
-        run, rows = step.run, make_rows(results, reverse)
+        run, rows = step.run, []
+        stacked = [NAMESPACES[type(x)].empty(x.shape, dtype=x.dtype) for x in results] if in_graph else []
         run_into = getattr(run, "run_into", None) if in_graph else None
         for i in order:
             given = [*fixed, *carry, *[x[i, ...] for x in slices]]
-            places = [] if run_into is None else [array[i, ...] for array in rows.stacked()]
+            places = [array[i, ...] for array in stacked]
             out = run_into(given, dict(enumerate(places, carried))) if run_into else run(given)
             carry = list(out[:carried])
-            rows.add(i, out[carried:], places)
-        stacked = rows.stacked()
+            if not in_graph:
+                rows.append(out[carried:])
+                continue
+            for array, place, value in zip(stacked, places, out[carried:], strict=True):
+                if value is not place:  # otherwise the step has written it there
+                    array[i] = value
+        if not in_graph:
+            rows = rows[::-1] if reverse else rows
+            stacked = [NAMESPACES[type(parts[0])].stack(parts) for parts in zip(*rows, strict=True)]
         return (*copy_raw_if_aliased(carry, [*operands, *program.constants.values(), *stacked]), *stacked)
 
     return scan
@@ -57,46 +68,8 @@ def _steps_on_numpy(operation: "Scan", kind: type | None) -> Callable[..., Any] 
     return scan
 
 
-class _Filled:
-    """The stacked results of a scan in a CUDA graph, written row by row.
-
-    The memory of a row's temporaries is then free for the next step.
-    """
-
-    def __init__(self, results: Sequence[Any], reverse: bool) -> None:
-        self.arrays = [NAMESPACES[type(x)].empty(x.shape, dtype=x.dtype) for x in results]
-
-    def add(self, i: int, row: Sequence[Any], places: Sequence[Any]) -> None:
-        """Write a row. A value that is the array at its place stands there already."""
-        for k, (array, value) in enumerate(zip(self.arrays, row, strict=True)):
-            if not places or value is not places[k]:
-                array[i] = value
-
-    def stacked(self) -> list[Any]:
-        return self.arrays
-
-
-class _Listed:
-    """The stacked results of a scan, whose rows are kept until the end."""
-
-    def __init__(self, results: Sequence[Any], reverse: bool) -> None:
-        self.reverse = reverse
-        self.rows: list[Sequence[Any]] = []
-
-    def add(self, i: int, row: Sequence[Any], places: Sequence[Any]) -> None:
-        self.rows.append(row)
-
-    def stacked(self) -> list[Any]:
-        if self.reverse:
-            self.rows.reverse()
-        return [NAMESPACES[type(parts[0])].stack(parts) for parts in zip(*self.rows, strict=True)]
-
-
 class Scan(Loop):
-    """``length`` steps of a program, whose inputs are fixed, carried, and slices.
-
-    Its outputs are the next carried values and a row of each stacked result.
-    """
+    """``length`` steps of a program; see ``Loop``."""
 
     may_alias = False
     no_alias = True
@@ -114,7 +87,7 @@ class Scan(Loop):
     ) -> None:
         self.counts, self.length, self.reversed = counts, length, reverse
         self.recompute = recompute
-        """True to compute the steps again in the backward pass, instead of keeping what it needs."""
+        """True to recompute the steps in the backward pass, instead of storing residuals."""
         examples = [body_examples[v] for v in program.inputs]
         outs = [body_examples[v] for v in program.outputs]
         carried = counts.split(examples)[1] if not length else outs[: counts.carried]
@@ -189,7 +162,7 @@ class Scan(Loop):
         return outs, back
 
     def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Compute all members of a map by one loop."""
+        """Compute all batch elements by one loop."""
         counts = self.counts
         edge = counts.fixed + counts.carried
         made, wide, having = self.once(("map", level.members, tuple(flags)), self._for_all, flags, level.members)
@@ -201,7 +174,7 @@ class Scan(Loop):
         for k in range(counts.carried, len(outs)):
             if having[k]:
                 outs[k] = namespace_of((outs[k],)).moveaxis(outs[k], 1, 0)
-        return [level.wrap(strip_constant_levels(out)) if m else out for out, m in zip(outs, having, strict=True)]
+        return wrapped(level, outs, having)
 
     def _for_all(self, flags: Sequence[bool], members: int) -> tuple["Scan", list[bool], list[bool]]:
         found, wide = mapped_carry(self.program, self.examples, flags, self.counts, members, self.name)
@@ -211,10 +184,10 @@ class Scan(Loop):
 
 
 class _Pullback:
-    """The two loops of a scan's derivative in reverse mode.
+    """The two loops of the reverse-mode derivative of a scan.
 
-    ``forward`` has the residuals of each step as further stacked results. ``backward`` goes the other way: it carries
-    the cotangents of the carried values and the sums of those of the fixed ones, and stacks those of the slices.
+    ``forward`` stacks the residuals of each step too. ``backward`` loops in the other direction. It carries the
+    cotangents of carried values and the sums of the cotangents of fixed values, and stacks the cotangents of slices.
     """
 
     def __init__(self, scan: Scan, active: tuple[int, ...]) -> None:
@@ -230,7 +203,7 @@ class _Pullback:
         early, _ = invariant_part(Program(found.inputs, constants, found.forward, []), found.inputs[: counts.fixed])
         cheap = {v for i in early for v in i.results}
         residuals = found.residuals()
-        if not cheap.isdisjoint(residuals):  # computed again, once a loop
+        if not cheap.isdisjoint(residuals):  # recomputed once before the loop
             needed = _needed(early, [v for v in residuals if v in cheap])
             found = found._replace(backward=[*needed, *found.backward])
             residuals = found.residuals()
@@ -243,7 +216,7 @@ class _Pullback:
         slices = [v for v in residuals if v in places and places[v] >= edge]
         self.kept, self.slices = [places[v] for v in kept], [places[v] for v in slices]
         self.fixed, self.carried, self.sliced = fixed, carried, sliced
-        """The active operands of each sort."""
+        """The active operands of each kind."""
 
         forward = program_of(found.body, found.inputs, [*found.outputs, *made], constants, found.forward)
         wide = Counts(*counts)
@@ -256,7 +229,7 @@ class _Pullback:
             g = found.given.get(k)
             if g is None:
                 like = examples[found.outputs[k]]
-                g = Variable(tuple(like.shape), like.dtype, type(like))
+                g = variable_like(like)
                 examples[g] = like
             gs.append(g)
         g_rows = [found.given[k] for k in self.row_outputs]
@@ -283,7 +256,7 @@ def _needed(instructions: Sequence[Instruction], wanted: Sequence[Variable]) -> 
 
 
 def _views_of(instructions: Sequence[Instruction], residuals: Sequence[Variable]) -> list[Instruction]:
-    """Return the instructions that make residuals which are views of others, or of arrays of the same size."""
+    """Return the instructions whose results are residuals and views of residuals or of arrays of the same size."""
     known = set(residuals)
     return [
         i

@@ -17,13 +17,20 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import NUMBERS, TracedNumber
 from agrad.engine.tensor import Tensor, wrap
-from agrad.errors import OperandError, ShapeError, TracedValueError
+from agrad.errors import OperandError, ShapeError, TracedValueError, described
 from agrad.jit.program import Program, Variable
 from agrad.transforms.arguments import is_array
 from agrad.transforms.calling import call
-from agrad.transforms.trees import flatten, flatten_all, paths, unflatten
+from agrad.transforms.trees import flatten, flatten_all, paths, replaced, unflatten
+from agrad.transforms.units import shaped
 
 Function = Callable[..., Any]
+
+
+def check_shape(value: Any, what: str) -> None:
+    """Raise ``ShapeError`` unless an array has shape ()."""
+    if tuple(value.shape) != ():
+        raise ShapeError(f"{what} must be a scalar, got shape {tuple(value.shape)}. Reduce it first.")
 
 
 def _is_number(value: Any) -> bool:
@@ -31,9 +38,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _as_array(number: Any, likes: Sequence[Any]) -> Any:
-    """Return a number as an array.
+    """Return a number as an array with the dtype of the first of ``likes``, if that is an array.
 
-    likes: the first value is an array of the dtype wanted, if it is an array; else any array tells the library.
+    Otherwise any array among ``likes`` determines only the library.
     """
     if is_array(likes[0]):
         like = example(likes[0])
@@ -57,7 +64,7 @@ class _Carry:
 
     @property
     def places(self) -> list[int]:
-        """The numbers of the leaves that are arrays."""
+        """The indices of the leaves that are arrays."""
         return [i for i, leaf in enumerate(self.leaves) if is_array(leaf)]
 
     def arrays(self) -> list[Any]:
@@ -68,10 +75,7 @@ class _Carry:
 
     def filled(self, given: Sequence[Any]) -> Any:
         """Return the carry with other arrays."""
-        full = list(self.leaves)
-        for i, value in zip(self.places, given, strict=True):
-            full[i] = value
-        return unflatten(self.spec, full)
+        return unflatten(self.spec, replaced(self.leaves, self.places, given))
 
     def found(self, carry: Any) -> list[Any]:
         """Return the arrays of a step's carry."""
@@ -83,21 +87,19 @@ class _Carry:
         return moved_beside(found, self.arrays())
 
     def widened(self) -> bool:
-        """Make arrays of the numbers that the last step changed. Return True if any."""
+        """Convert numbers that the last step changed to arrays; True if there are any."""
         before = list(self.leaves)
         for i, (old, new) in enumerate(zip(before, self.after, strict=True)):
             same = old is new or (type(old) is type(new) and _is_number(old) and bool(old == new))
             if not (_is_number(old) or is_array(old)) and not (same or old == new):
                 raise OperandError(
-                    f"a step turned the carry's leaf {i} from {old!r} into {new!r}, which no operation computes; carry "
-                    "arrays and numbers, from the start"
+                    f"a step must not change leaf {i} of the carry, because it is not an array: it was {old!r}, got "
+                    f"{described(new)}. Carry arrays and numbers from the start."
                 )
             if _is_number(old) and not same:
-                if not (is_array(new) or _is_number(new)):
-                    raise OperandError(f"a step turned the number {old!r} of the carry into a {type(new).__name__}")
-                shape = tuple(new.shape) if is_array(new) else ()
-                if shape:
-                    raise ShapeError(f"a step turned the number {old!r} of the carry into an array of shape {shape}")
+                if not (is_array(new) or _is_number(new)) or (is_array(new) and new.shape):
+                    kind = ShapeError if is_array(new) else OperandError
+                    raise kind(f"a step must return a number for the number {old!r} of the carry, got {described(new)}")
                 self.leaves[i] = _as_array(old, [new, *self.beside])
         return any(a is not b for a, b in zip(before, self.leaves, strict=True))
 
@@ -105,7 +107,7 @@ class _Carry:
 class _Moved:
     """The operands of sub-programs that were moved to the selected backend.
 
-    Moves inside of a sub-program would copy at each step, and JAX could not trace them.
+    Moves inside a sub-program would copy at each step, and JAX could not trace them.
     """
 
     def __init__(self) -> None:
@@ -113,9 +115,9 @@ class _Moved:
         self.captures: dict[Any, Any] = {}
 
     def any_new(self, bodies: Sequence[Body], *operands: list[Any]) -> bool:
-        """Move the NumPy arrays of bodies that compute on the selected backend.
+        """Move the NumPy arrays of bodies that compute on the selected backend, in place.
 
-        ``operands`` change in place. Return True if there are any: the bodies must be traced again.
+        Return True if there are any. The bodies must then be traced again.
         """
         arrays = [raw for body in bodies for raw in body.examples.values()]
         captures = [value for body in bodies for value in body.captures]
@@ -131,7 +133,7 @@ class _Moved:
 
 
 def _as_given(outs: Sequence[Any], tensors: bool, operands: Sequence[Any]) -> list[Any]:
-    """Return results as arrays of their own, Tensors if an operand is one or if ``tensors``."""
+    """Return results that share no memory with operands, as Tensors if an operand is one or if ``tensors``."""
     outs = copy_if_aliased(list(outs), operands)
     if not (tensors or any(isinstance(x, Tensor) and x.level is GLOBAL_TAPE for x in operands)):
         return list(outs)
@@ -141,10 +143,10 @@ def _as_given(outs: Sequence[Any], tensors: bool, operands: Sequence[Any]) -> li
 def staged_scan(
     step: Function, init: Any, leaves: Sequence[Any], count: int, reverse: bool, piece: int, level_id: Any = None
 ) -> tuple[Any, Any]:
-    """Return the result of ``scan`` as that of one operation.
+    """Return the result of ``scan``, computed by one operation.
 
-    step: from a carry and slices to a carry and y. piece: the number of steps of a checkpoint, or 0. level_id: the
-    number of the step's trace, by default a new one.
+    ``step`` maps a carry and slices to a carry and y. ``piece`` is the number of steps of a checkpoint, or 0.
+    ``level_id`` is the number of the trace of the step, by default a new one.
     """
     carry = _Carry(init, leaves)
     spec: Any = None
@@ -159,7 +161,7 @@ def staged_scan(
         rows, spec = flatten(y)
         for place, row in zip(paths(y), rows, strict=True):
             if not (is_array(row) or _is_number(row)):
-                raise OperandError(f"scan: y{place} is a {type(row).__name__}, not an array; agrad.asarray makes one")
+                raise OperandError(f"scan: y{place} must be an array, got {described(row)}. Use agrad.asarray.")
         new = carry.found(after)
         return [*new, *[row if is_array(row) else _as_array(row, [None, *new, *given]) for row in rows]]
 
@@ -180,7 +182,7 @@ def staged_scan(
 
 
 def _in_pieces(scan: Scan, body: Body, operands: Sequence[Any], size: int) -> list[Any]:
-    """Call a scan as one over pieces of ``size`` steps, and one over the rest."""
+    """Call a scan as a scan over checkpoints of ``size`` steps, and one over the rest."""
     counts, program = scan.counts, scan.program
     whole, left = divmod(scan.length, size)
     split = whole * size
@@ -197,10 +199,10 @@ def _in_pieces(scan: Scan, body: Body, operands: Sequence[Any], size: int) -> li
             lambda given: call(piece, given), [*examples[0], *examples[1], *rows], scan.name, captures=False
         )
         over = Scan(scan.name, outer.program, counts, whole, scan.reversed, outer.examples)
-        xs = [_reshaped(x[(slice(0, split), ...)], (whole, size, *x.shape[1:])) for x in slices]
+        xs = [shaped(x[(slice(0, split), ...)], (whole, size, *x.shape[1:])) for x in slices]
         outs = call(over, lift_all([*fixed, *carry, *xs]))
         n = counts.carried
-        return [*outs[:n], *[_reshaped(y, (split, *y.shape[2:])) for y in outs[n:]]]
+        return [*outs[:n], *[shaped(y, (split, *y.shape[2:])) for y in outs[n:]]]
 
     def rest(carry: Sequence[Any]) -> list[Any]:
         return call(steps(left), lift_all([*fixed, *carry, *[x[(slice(split, None), ...)] for x in slices]]))
@@ -216,12 +218,8 @@ def _in_pieces(scan: Scan, body: Body, operands: Sequence[Any], size: int) -> li
     return [*b[:n], *[namespace_of(pair).concat(pair, axis=0) for pair in rows]]
 
 
-def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
-    return namespace_of((x,)).reshape(x, shape)
-
-
 def _together(bodies: Sequence[Body]) -> tuple[list[Any], list[Program]]:
-    """Return the captures of several functions, and programs that take them all."""
+    """Return the captures of several functions, and programs with all of them as inputs."""
     captures = [value for body in bodies for value in body.captures]
     programs = []
     before = 0
@@ -239,27 +237,20 @@ def _together(bodies: Sequence[Body]) -> tuple[list[Any], list[Program]]:
 
 def _no_state(what: str, error: StatefulBody) -> TracedValueError:
     return TracedValueError(
-        f"{what} uses the state of a {error} inside jit, where it is traced once for all steps; draw or read it "
-        "before, and give the values as operands"
+        f"{what} must not use the state of a {error} inside jit, because it is traced once for all steps. Read the "
+        "state, or draw the numbers, before the call, and pass them as operands."
     )
 
 
 def staged_while(cond_fun: Function, step: Function, init: Any, level_id: Any = None) -> Any:
-    """Return the result of ``while_loop`` as that of one operation.
-
-    level_id: as for ``staged_scan``.
-    """
+    """Return the result of ``while_loop`` by one operation; see ``staged_scan``."""
     carry = _Carry(init, ())
 
     def condition(given: list[Any]) -> list[Any]:
         goes_on = cond_fun(carry.filled(given))
         if not is_array(goes_on):
             goes_on = _as_array(bool(goes_on), [None, *given])
-        if tuple(goes_on.shape) != ():
-            raise ShapeError(
-                f"while_loop: the result of cond_fun must be a scalar, got shape {tuple(goes_on.shape)}. "
-                "Reduce it first."
-            )
+        check_shape(goes_on, "while_loop: the result of cond_fun")
         return [goes_on if as_dtype(goes_on.dtype).kind == "bool" else goes_on != 0]
 
     def body(given: list[Any]) -> list[Any]:
@@ -290,7 +281,7 @@ def staged_while(cond_fun: Function, step: Function, init: Any, level_id: Any = 
 
 
 class _Branches:
-    """The functions of a choice, traced to programs with results alike."""
+    """The functions of a choice, traced to programs with similar results."""
 
     def __init__(self, what: str, functions: Sequence[Function], operands: Sequence[Any]) -> None:
         self.what = what
@@ -298,9 +289,9 @@ class _Branches:
         self.places = [i for i, leaf in enumerate(self.leaves) if is_array(leaf)]
         self.out_spec: Any = None
         self.numbers: dict[int, Any] = {}
-        """Results that are numbers or NumPy arrays in some branch, and an array like those they become, or None."""
+        """By index, an array like a result that is a number or a NumPy array in some branch, or None."""
         self.results: list[list[Any]] = []
-        """The results of each branch: raw arrays in the place of arrays."""
+        """The results of each branch, with raw arrays."""
         self._moved = _Moved()
         self.bodies = self._traced_all(functions)
         while self._moved.any_new(self.bodies, self.leaves):
@@ -312,9 +303,7 @@ class _Branches:
         for k, parts in enumerate(zip(*self.results, strict=True)):
             kinds = sorted({f"{dtype_name(x.dtype)}{tuple(x.shape)}" for x in parts if is_array(x)})
             if len(kinds) > 1:
-                raise ShapeError(
-                    f"{what}: result {k} is {' in one branch and '.join(kinds)} in another; it must be alike"
-                )
+                raise ShapeError(f"{what}: result {k} must be the same in all branches, got {' and '.join(kinds)}")
 
     def _traced_all(self, functions: Sequence[Function]) -> list[Body]:
         self.results, self.examples = [], [example(self.leaves[i]) for i in self.places]
@@ -324,15 +313,12 @@ class _Branches:
         outs: list[Any] = []
 
         def run(given: list[Any]) -> list[Any]:
-            full = list(self.leaves)
-            for i, value in zip(self.places, given, strict=True):
-                full[i] = value
-            found, spec = flatten_all(function(*unflatten(self.spec, full)))
+            found, spec = flatten_all(function(*unflatten(self.spec, replaced(self.leaves, self.places, given))))
             if self.out_spec is None:
                 self.out_spec = spec
             if spec != self.out_spec:
                 raise ShapeError(
-                    f"{self.what}: one branch returns {self.out_spec}, another {spec}; the structure must be the same"
+                    f"{self.what}: all branches must return the same structure, got {self.out_spec} and {spec}"
                 )
             for k, like in self.numbers.items():
                 if _is_number(found[k]):
@@ -355,13 +341,12 @@ class _Branches:
             if moved or not all(is_array(x) or (like is None and type(x) is type(first) and x == first) for x in parts):
                 self.numbers[k] = like
         elif any(x is not parts[0] and x != parts[0] for x in parts[1:]):
-            raise ShapeError(
-                f"{self.what}: result {k} is {parts[0]!r} in one branch and another value in another, and no array"
-            )
+            found = " and ".join(map(described, parts))
+            raise ShapeError(f"{self.what}: result {k} must be an array, or the same in all branches, got {found}")
 
 
 def staged_branches(what: str, which: Any, functions: Sequence[Function], operands: Sequence[Any]) -> Any:
-    """Return the result of ``cond`` or ``switch`` as that of one operation."""
+    """Return the result of ``cond`` or ``switch``, computed by one operation."""
     try:
         found = _Branches(what, functions, operands)
     except StatefulBody as error:

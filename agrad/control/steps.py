@@ -16,16 +16,17 @@ from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.compile import compile_program, loop_target
 from agrad.jit.lower.numpy.loops import Loop as NumpyLoop
 from agrad.jit.passes.aliasing import Aliases
-from agrad.jit.program import Instruction, Program, Variable
+from agrad.jit.program import Instruction, Program, Variable, variable_like
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Rules, Values, call, differentiable
+from agrad.transforms.trees import replaced
 
 
 class ControlFlow(ProgramCall, Rules):
-    """Base class of operations with sub-programs, from which their rules follow.
+    """Base class of operations with sub-programs, from which their rules are derived.
 
-    name: for errors and texts of programs. programs: take the operands, or slices of them. examples: a raw array, or a
-    number, for each input of the programs. results: raw arrays like the results.
+    ``programs`` accept the operands, or slices of them. ``examples`` has a raw array or a number for each input of a
+    program, and ``results`` has raw arrays like the results.
     """
 
     sketches = True
@@ -38,25 +39,22 @@ class ControlFlow(ProgramCall, Rules):
         self.examples: list[Any] = list(examples)
         self.results: list[Any] = [apart_by_rows(x) for x in results]
         self.derived: dict[Any, Any] = {}
-        """Derivatives and compiled steps, by what they are made for."""
+        """Derivatives and compiled steps, by their keys."""
         self._functions: dict[Any, Callable[..., Any]] = {}
 
     def once(self, key: Any, make: Callable[..., Any], *args: Any) -> Any:
-        """Return ``make(*args)``, computed once for each key."""
+        """Return ``make(*args)``, called once for each key."""
         if key not in self.derived:
             self.derived[key] = make(*args)
         return self.derived[key]
 
     def repeated_programs(self) -> list[tuple[Program, int]]:
-        """Return the programs that a call runs, each with its number of times.
-
-        The number is 0 if it is not known.
-        """
+        """Return the programs of a call with their numbers of runs, 0 if unknown."""
         return [(program, 1) for program in self.programs]
 
     @property
     def program(self) -> Program:
-        """The program of a step, as texts show it."""
+        """The program of a step."""
         return self.programs[-1]
 
     def bind(self, *args: Any, **settings: Any) -> Any:
@@ -91,29 +89,29 @@ class ControlFlow(ProgramCall, Rules):
         return self._functions[name]
 
     def looped(self, kind: type | None) -> Callable[..., Any]:
-        """Return the function made of Python's control flow."""
+        """Return the function that uses Python control flow."""
         raise NotImplementedError
 
     def traced_by_jax(self, kind: Any) -> Callable[..., Any]:
-        """Return the function made of JAX's control flow."""
+        """Return the function that uses JAX control flow."""
         raise NotImplementedError
 
 
 class Counts(NamedTuple):
-    """The numbers of the fixed, the carried and the sliced operands of a loop."""
+    """The numbers of fixed, carried and sliced operands of a loop."""
 
     fixed: int
     carried: int
     sliced: int
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the operands of each sort."""
+        """Return the operands of each kind."""
         a, b = self.fixed, self.fixed + self.carried
         return list(values[:a]), list(values[a:b]), list(values[b:])
 
 
 def parted(program: Program, counts: Counts) -> tuple[Program, Program]:
-    """Return two programs of a step: what is computed once a loop, and the rest.
+    """Return the invariant part of a step as a program, and the rest.
 
     The results of the first are the fixed inputs of the second.
     """
@@ -127,7 +125,7 @@ def parted(program: Program, counts: Counts) -> tuple[Program, Program]:
 
 
 class Step:
-    """A step of a loop as a function: what does not change is computed once a loop."""
+    """A step as two functions: ``first`` runs once for a loop, ``run`` at each step."""
 
     def __init__(self, program: Program, counts: Counts, kind: type | None) -> None:
         first, body = parted(program, counts)
@@ -137,10 +135,10 @@ class Step:
 def numpy_loop(
     program: Program, counts: Counts, kind: type | None, length: int | None = None, reverse: bool = False
 ) -> Callable[[Values], tuple[list[Any], Sequence[int]]] | None:
-    """Return all steps as one function of the operands, or None.
+    """Return all steps as one function of NumPy operands, or None if not possible.
 
-    It is None if a step computes on other arrays than NumPy's. length: None for a loop whose step returns a condition
-    too. The function returns the results, and the indices of those that share no memory with anything.
+    ``length`` is None if a step also returns a condition. The function returns the results, and the indices of
+    those that share no memory with anything.
     """
     first, body = parted(program, counts)
     around = NumpyLoop(len(first.outputs), counts.carried, length, reverse)
@@ -157,17 +155,14 @@ def numpy_loop(
 
 
 def shared_constants(program: Program) -> list[Any]:
-    """Return the constants that a result may share memory with.
-
-    A program that contains the operation sees only the operands that a result may share memory with.
-    """
+    """Return the constants that a result may share memory with."""
     aliases = Aliases(program)
     bases = aliases.of(*program.outputs)
     return [raw for v, raw in program.constants.items() if v in bases]
 
 
 def on_numpy(kind: type | None) -> bool:
-    """Return True for the types of NumPy's arrays and of its scalars."""
+    """Return True for the types of NumPy arrays and scalars."""
     return kind is not None and issubclass(kind, (np.ndarray, np.generic))
 
 
@@ -176,11 +171,14 @@ def typed(jax: Any, values: Sequence[Any], dtypes: Sequence[Any]) -> tuple[Any, 
 
 
 def or_zeros(v: Any, like: Any, constants: dict[Variable, Any], examples: dict[Variable, Any]) -> Any:
-    """Return a variable, or that of a constant of zeros in the place of None."""
-    if v is None:
-        raw = zeros(like)
-        v = Variable(tuple(raw.shape), raw.dtype, type(raw))
-        constants[v] = examples[v] = raw
+    """Return a variable, or the variable of a constant of zeros instead of None."""
+    return constant_of(zeros(like), constants, examples) if v is None else v
+
+
+def constant_of(raw: Any, constants: dict[Variable, Any], examples: dict[Variable, Any]) -> Variable:
+    """Return the variable of a new constant."""
+    v = variable_like(raw)
+    constants[v] = examples[v] = raw
     return v
 
 
@@ -199,7 +197,8 @@ def program_of(
 class Loop(ControlFlow):
     """Base class of loops, whose last program is a step.
 
-    The inputs of the step are fixed, carried, and slices; its outputs the next carried values and rows.
+    The inputs of the step are fixed values, carried values, and slices. Its outputs are the next carried values, and a
+    row of each stacked result.
     """
 
     counts: Counts
@@ -216,22 +215,19 @@ class Loop(ControlFlow):
             found |= more
 
     def widened(self, program: Program, counts: Counts, examples: Mapping[Variable, Any]) -> Self:
-        """Return the loop with a step that has more inputs and outputs of each sort."""
+        """Return the loop with a step that has more inputs and outputs of each kind."""
         raise NotImplementedError
 
     def with_tangents(self, active: tuple[int, ...]) -> tuple[Self, list[int]]:
         """Return the loop with tangents, and the indices of the results that have one.
 
-        Operands and results of each sort come first as they are, then as tangents.
+        The tangents of each kind of operands and results follow these.
         """
         counts, n = self.counts, self.counts.carried
         found = pushed(self.program, self.examples, active, self.name)
-        along = dict(zip(active, found.tangents, strict=True))
+        along = replaced([None] * len(found.inputs), active, found.tangents)
         parts = counts.split(found.inputs)
-        ts = [
-            [v for v in part if v is not None]
-            for part in counts.split([along.get(i) for i in range(len(found.inputs))])
-        ]
+        ts = [[v for v in part if v is not None] for part in counts.split(along)]
         carried = [k for k in range(n) if counts.fixed + k in active]
         rows = [k for k in range(n, len(found.outputs)) if found.pushed[k] is not None]
         constants, examples = dict(found.body.program.constants), dict(found.body.examples)
@@ -255,12 +251,11 @@ class Loop(ControlFlow):
         n, count = self.counts.carried, len(self.results)
         edge = n + sum(k < n for k in having)
         outs, rest = [*found[:n], *found[edge:][: count - n]], found[edge:][count - n :]
-        pushed_out = dict(zip(having, [*found[n:edge], *rest], strict=True))
-        return outs, [pushed_out.get(k) for k in range(count)]
+        return outs, replaced([None] * count, having, [*found[n:edge], *rest])
 
 
 def with_axis(leaves: Values, flags: Sequence[bool], wide: Sequence[bool], members: int) -> list[Any]:
-    """Return operands with the mapped axis where it is wanted."""
+    """Return operands with the mapped axis if ``wide``."""
     return [
         namespace_of((x,)).broadcast_to(x, (members, *x.shape)) if w and not m else x
         for x, m, w in zip(leaves, flags, wide, strict=True)
@@ -270,9 +265,9 @@ def with_axis(leaves: Values, flags: Sequence[bool], wide: Sequence[bool], membe
 def mapped_carry(
     program: Program, examples: Sequence[Any], flags: Sequence[bool], counts: Counts, members: int, name: str
 ) -> tuple[MappedBody, list[bool]]:
-    """Return a step for all members, and which of its inputs have the mapped axis.
+    """Return a step for all batch elements, and flags of its mapped inputs.
 
-    A carried value has it if the step's result has it.
+    A carried value has it if the result of the step has it.
     """
     wide = list(flags)
     while True:

@@ -12,11 +12,11 @@ from agrad.engine.tensor import strip_constant_levels
 from agrad.errors import NotDifferentiableError
 from agrad.jit.program import Program, Variable, interpret
 from agrad.registry import namespace
-from agrad.transforms.calling import Back, Values, call
+from agrad.transforms.calling import Back, Values, call, wrapped
 
 
 class While(Loop):
-    """Steps of a program while a condition, a program of the same inputs, holds."""
+    """Steps of a program while a condition, a program with the same inputs, is true."""
 
     def __init__(
         self,
@@ -83,10 +83,9 @@ class While(Loop):
 
     def reverse(self, leaves: Values, traced: Sequence[int]) -> tuple[list[Any], Back]:
         raise NotDifferentiableError(
-            f"{self.name} inside jit or vmap has no derivative in reverse mode: the number of its steps, and so the "
-            "memory for their values, is not known. Use agrad.scan or agrad.fori_loop with a fixed number of steps, "
-            "forward mode (agrad.jvp, agrad.jacfwd), agrad.fixed_point or agrad.root for what a loop converges to, or "
-            "call it outside of both"
+            f"{self.name} inside jit or vmap cannot be differentiated in reverse mode, because its number of steps is "
+            "unknown. Use agrad.scan or agrad.fori_loop with a fixed number of steps, forward mode (agrad.jvp, "
+            "agrad.jacfwd), or agrad.fixed_point or agrad.root for the limit of an iteration."
         )
 
     def widened(self, program: Program, counts: Counts, examples: Mapping[Variable, Any]) -> "While":
@@ -103,12 +102,10 @@ class While(Loop):
         return While(self.name, condition, body, counts, inputs, results)
 
     def map(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Compute all members of a map by one loop, which goes on while any member does."""
+        """Compute all batch elements by one loop, while any condition is true."""
         members = level.members
         made, wide = self.once(("map", members, tuple(flags)), self._for_all, flags, members)
-        outs = call(made, with_axis(leaves, flags, wide, members))
-        having = wide[self.counts.fixed :]
-        return [level.wrap(strip_constant_levels(out)) if m else out for out, m in zip(outs, having, strict=True)]
+        return wrapped(level, call(made, with_axis(leaves, flags, wide, members)), wide[self.counts.fixed :])
 
     def _for_all(self, flags: Sequence[bool], members: int) -> tuple["While", list[bool]]:
         counts, (condition, body) = self.counts, self.programs

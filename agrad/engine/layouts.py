@@ -105,8 +105,10 @@ def _unit(backend: Any, dtype: Any) -> int:
 
 def apart_by_rows(raw: Any, others: Sequence[Any] = ()) -> Any:
     """Return a row-major array that shares no memory with others."""
-    (found,) = copy_if_aliased([raw], others, row_major=True)
-    return found
+    backend = SHARING[type(raw)]
+    if backend is None or (not others and backend.row_major(raw) and backend.memory(raw) is not None):
+        return raw
+    return copy_if_aliased([raw], others, row_major=True)[0]
 
 
 def shares_any(raw: Any, others: Iterable[Any]) -> bool:

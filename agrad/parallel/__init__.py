@@ -1,4 +1,4 @@
-"""Several processes under MPI, and functions of data that are larger than memory."""
+"""Training on several processes by MPI, and functions of data beyond memory."""
 
 from agrad.faces import list_names as _list_names
 from agrad.parallel.chunks import chunked as chunked

@@ -1,8 +1,7 @@
-"""Functions of data that are larger than memory: sums over chunks of Dask arrays.
+"""Functions of data larger than memory: sums over chunks of Dask arrays.
 
 A function of rows is computed for each chunk in one task, which runs agrad on NumPy arrays, and a tree of tasks adds
-the results. Its derivatives are sums over chunks too: each of them is one more function of a chunk, of which ``Sum``
-writes down how it is made.
+the results. Derivatives are sums over chunks too. ``Sum`` describes the function of a chunk that computes one.
 """
 
 import functools
@@ -24,7 +23,7 @@ Function = Callable[..., Any]
 
 
 class Part(NamedTuple):
-    """A leaf of the arguments: a part of the vector, an array in chunks, or another."""
+    """A leaf of the arguments: part of the vector, chunked array, or other value."""
 
     kind: str
     number: int = 0
@@ -35,8 +34,8 @@ class Part(NamedTuple):
 class Sum:
     """The sum over chunks of a function of a vector, or of a derivative of it.
 
-    ``steps`` are the derivatives, each with the length of the vector before it and that of the result after it: "vjp"
-    makes a function of the vector and a cotangent, in one vector, "jvp" one of the vector and a tangent, and "vmap" one
+    ``steps`` are the derivatives, each with the length of the vector before it and the length of the result after it.
+    "vjp" creates a function of the vector and a cotangent, concatenated, "jvp" of the vector and a tangent, and "vmap"
     of several vectors.
     """
 
@@ -46,7 +45,7 @@ class Sum:
         self.length: int = steps[-1][2] if steps else 1
 
     def then(self, kind: str, n: int, length: int) -> "Sum":
-        """Return a function made of this one of ``n`` numbers, with ``length`` results."""
+        """Return a derivative of this function of ``n`` numbers, with ``length`` results."""
         return Sum(self.call, (*self.steps, (kind, n, length)))
 
     def __call__(self, vector: np.ndarray) -> np.ndarray:
@@ -93,9 +92,9 @@ def _sum_batch(xp: Any, x: Any, batch_size: int, *, over: Sum) -> Any:
 # ------------------------------------------------------------------ in the task of a chunk
 
 _MADE: dict[Any, Function] = {}
-"""The functions of chunks that this process has made, traced by ``agrad.jit``."""
+"""The functions of chunks that this process created, compiled by ``agrad.jit``."""
 KEPT = 64
-"""The number of functions that a process keeps."""
+"""The number of functions that a process stores."""
 
 
 def of_chunk(
@@ -165,7 +164,7 @@ def task(recipe: tuple[Any, ...], vector: np.ndarray, *chunks: Any) -> np.ndarra
         if plain is None:
             raise
         warnings.warn(
-            f"chunked: the function cannot be traced by agrad.jit, and runs without it: {error}",
+            f"chunked: the function cannot be traced by agrad.jit and runs without it: {error}",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -179,7 +178,7 @@ def task(recipe: tuple[Any, ...], vector: np.ndarray, *chunks: Any) -> np.ndarra
 
 
 class Call:
-    """The arguments of one call: parameters, arrays in chunks of rows, and others."""
+    """The arguments of one call: parameters, arrays in chunks, and other values."""
 
     def __init__(self, key: Any, f: Function, jit: bool, args: tuple[Any, ...]) -> None:
         try:
@@ -190,7 +189,7 @@ class Call:
         self._da = da
         self.with_gradient: bool = False
         self.ahead: tuple[np.ndarray, np.ndarray] | None = None
-        """A vector, and the gradient there, which was computed together with the value."""
+        """A vector, and the gradient there, which was computed with the value."""
         leaves, spec = tree.flatten(args)
         self.arrays: list[Any] = []
         self.values: list[Any] = []
@@ -198,7 +197,8 @@ class Call:
         parts = tuple([self._part(leaf) for leaf in leaves])
         if not self.arrays or not self.values:
             what = "one Dask array or more" if self.values else "a floating-point array of parameters"
-            raise OperandError(f"chunked: the arguments must have {what}, got {', '.join(_kinds(leaves))}")
+            kinds = sorted({type(leaf).__name__ for leaf in leaves}) or ["nothing"]
+            raise OperandError(f"chunked: the arguments must have {what}, got {', '.join(kinds)}")
         rows = {int(array.shape[0]) for array in self.arrays}
         if len(rows) > 1:
             raise ShapeError(f"chunked: Dask arrays must have equal numbers of rows, got {sorted(rows)}")
@@ -249,42 +249,37 @@ class Call:
         return np.asarray(each.sum(axis=0, split_every=8).compute())
 
 
-def _kinds(leaves: list[Any]) -> list[str]:
-    return sorted({type(leaf).__name__ for leaf in leaves}) or ["nothing"]
-
-
 def chunked(f: Function, *, jit: bool = True) -> Function:
     """Return a function that sums ``f`` over the chunks of rows of Dask arrays.
 
-    Use it for data that are larger than memory. Each chunk is one task, in which agrad computes on NumPy arrays, and a
-    tree of tasks adds the results. The scheduler is Dask's own: threads, or the workers of a ``distributed.Client``.
-    The result is computed at the call, and differentiable with respect to the parameters in every mode: `agrad.grad`
-    and `agrad.value_and_grad` make one pass over the data, as does `agrad.jvp`; `agrad.hvp` makes two.
+    Use it for data larger than memory. Each chunk is one task, in which agrad computes on NumPy arrays, and a tree of
+    tasks adds the results. The Dask scheduler runs the tasks, on threads or on the workers of a
+    ``distributed.Client``. The result is computed at the call. It is differentiable with respect to the parameters in
+    every mode. :func:`agrad.grad`, :func:`agrad.value_and_grad` and :func:`agrad.jvp` make one pass over the data, and
+    :func:`agrad.hvp` makes two.
 
     Parameters
     ----------
     f : callable
-        A function such as ``f(w, X, y)`` of nested containers, which returns an array of shape (): a sum over the rows.
-        It gets the Dask arrays as NumPy arrays of some rows.
+        Function of pytrees, for example ``f(w, X, y)``, that returns an array of shape (), a sum over the rows. It
+        receives the rows of a chunk as NumPy arrays.
     jit : bool, default True
-        False to run ``f`` without `agrad.jit`.
+        False to run ``f`` without :func:`agrad.jit`.
 
     Returns
     -------
     callable
-        A function of the same arguments. Dask arrays have the same number of rows, and their chunks of rows are those
-        of the first one. All other floating-point arrays are parameters. Each chunk gets them, and other values, whole.
+        Function with the arguments of ``f``. Dask arrays must have the same number of rows, and are split as the first
+        one. All other floating-point arrays are parameters. Each chunk receives them, and all other values, as a whole.
 
     Raises
     ------
-    ShapeError
-        At the call, if the Dask arrays differ in their numbers of rows, or ``f`` returns another shape.
     OperandError
         At the call, if there is no Dask array or no parameter, or a Dask array requires a gradient.
 
     See Also
     --------
-    agrad.parallel.World.optimizer : Training on several ranks, with data that each rank reads.
+    agrad.parallel.World.optimizer : Training on several ranks, which read their own data.
 
     Examples
     --------

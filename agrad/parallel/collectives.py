@@ -1,7 +1,7 @@
-"""Collective operations: arrays of all ranks combined, with derivatives.
+"""Collective operations on the arrays of all ranks, with derivatives.
 
-The derivative of a program on several ranks is that of the sum of all ranks' results: each rank differentiates its own
-result, and the collective operations carry cotangents to the ranks that their values came from.
+The derivative of a program on several ranks is the derivative of the sum of the results of all ranks. Each rank
+differentiates its own result, and collective operations send cotangents to the ranks that their values came from.
 """
 
 from typing import Any
@@ -60,10 +60,10 @@ def _to_root(ranks: World, x: np.ndarray, root: int) -> np.ndarray:
 
 
 _ALONG = {"gather": _gather, "scatter": _scatter, "all to all": _all_to_all}
-"""The messages that divide an array along an axis, or join arrays."""
+"""The messages that divide or join arrays along an axis."""
 _MESSAGES = {"sum": _sum, "from root": _from_root, "to root": _to_root, **_ALONG}
 _TRANSPOSES = {"gather": "scatter", "scatter": "gather", "from root": "to root", "to root": "from root"}
-"""The transposes of the messages that are not their own."""
+"""The transposes of messages that are not their own transposes."""
 
 
 def _without_ranks(kind: str, x: np.ndarray, ranks: World) -> np.ndarray:
@@ -75,7 +75,7 @@ def _without_ranks(kind: str, x: np.ndarray, ranks: World) -> np.ndarray:
 
 @agrad.primitive(name="parallel.exchange", linear="x", batch="axis", has_effect=True, no_alias=True)
 def exchange_p(xp: Any, x: Any, /, *, kind: str, axis: int, root: int) -> Any:
-    """Return what this rank gets by a message of some kind, an array like its own."""
+    """Return the array that this rank receives by a message."""
     ranks, backend, trace = world(), backend_of(x), mode().trace
     if trace is not None and not trace.evaluating:
         raise TracedValueError(f"parallel: a message ({kind}) in a traced function must be recorded, got a constant.")
@@ -97,7 +97,7 @@ def _exchange_vjp(g: Any, *, kind: str, axis: int, root: int) -> Any:
 
 
 def _exchange(x: Any, kind: str, axis: int = 0, root: int = 0) -> Any:
-    """Call the operation; in a trace also on a constant, which would not be recorded."""
+    """Call the operation. In a trace, replace a constant, with which it would not be recorded."""
     trace = mode().trace
     if trace is not None and not (isinstance(x, agrad.Tensor) and isinstance(x.data, agrad.Tensor)):
         x = trace.stand_in(agrad.asarray(x))
@@ -108,7 +108,7 @@ def _exchange(x: Any, kind: str, axis: int = 0, root: int = 0) -> Any:
 
 
 def _axis(name: str, x: Any, axis: int, parts: int = 1) -> int:
-    """Return an axis from the front. Raise ``ShapeError`` for one that cannot be divided among the ranks."""
+    """Return an axis as a nonnegative number. Raise ``ShapeError`` if it cannot be divided among the ranks."""
     if not -len(x.shape) <= axis < len(x.shape):
         raise ShapeError(f"{name}: axis must be an axis of x, got {axis} for shape {tuple(x.shape)}")
     axis %= len(x.shape)
@@ -122,23 +122,18 @@ def _axis(name: str, x: Any, axis: int, parts: int = 1) -> int:
 def allreduce(x: Any, /) -> Any:
     """Return the sum of the arrays of all ranks.
 
-    All ranks must call it, in the same order, with arrays of one shape and dtype; so with each function here. A
-    compiled function (`agrad.jit`) keeps these calls, even without a use of the result, in their order.
+    All ranks must call collective operations in the same order, with arrays of the same shapes and dtypes. A compiled
+    function (:func:`agrad.jit`) makes these calls even if their results are not used.
 
     Parameters
     ----------
     x : array
-        Numbers, of any shape. The sum has the same bits on all ranks.
+        Numeric array of any shape.
 
     Returns
     -------
     array
-        An array like ``x``. The operation is its own transpose.
-
-    Raises
-    ------
-    DtypeError
-        If ``x`` is Boolean.
+        Array like ``x``, with the same bits on all ranks. The operation is its own transpose.
 
     Examples
     --------
@@ -149,24 +144,19 @@ def allreduce(x: Any, /) -> Any:
 
 
 def allgather(x: Any, /, *, axis: int = 0) -> Any:
-    """Return the arrays of all ranks, concatenated along an axis in their order.
+    """Concatenate the arrays of all ranks along an axis.
 
     Parameters
     ----------
     x : array
-        An array with one axis or more, of any dtype.
-    axis : int
-        The axis.
+        Array of any dtype with at least one axis.
+    axis : int, default 0
+        Axis to concatenate along, in the order of the ranks.
 
     Returns
     -------
     array
-        Axis ``axis`` is ``world().size`` times as long. The transpose is ``reduce_scatter``.
-
-    Raises
-    ------
-    ShapeError
-        If ``x`` has no such axis.
+        Array whose axis is ``world().size`` times as long. The transpose is :func:`agrad.parallel.reduce_scatter`.
 
     Examples
     --------
@@ -177,24 +167,19 @@ def allgather(x: Any, /, *, axis: int = 0) -> Any:
 
 
 def reduce_scatter(x: Any, /, *, axis: int = 0) -> Any:
-    """Return the part of this rank of the sum of all ranks' arrays.
+    """Return one part of the sum of the arrays of all ranks.
 
     Parameters
     ----------
     x : array
-        Numbers, with one axis or more.
-    axis : int
-        The axis that is divided: its first part belongs to rank 0.
+        Numeric array with at least one axis.
+    axis : int, default 0
+        Axis to divide. Its length must be a multiple of the number of ranks, and rank k receives part k.
 
     Returns
     -------
     array
-        Axis ``axis`` is divided by ``world().size``. The transpose is ``allgather``.
-
-    Raises
-    ------
-    ShapeError
-        If ``x`` has no such axis, or its length is not a multiple of the number of ranks.
+        Array whose axis is ``world().size`` times as short. The transpose is :func:`agrad.parallel.allgather`.
 
     Examples
     --------
@@ -205,24 +190,19 @@ def reduce_scatter(x: Any, /, *, axis: int = 0) -> Any:
 
 
 def alltoall(x: Any, /, *, axis: int = 0) -> Any:
-    """Return the parts that all ranks have for this one.
+    """Exchange parts of arrays between all ranks.
 
     Parameters
     ----------
     x : array
-        An array with one axis or more, of any dtype.
-    axis : int
-        The axis that is divided: its k-th part goes to rank k.
+        Array of any dtype with at least one axis.
+    axis : int, default 0
+        Axis to divide. Its length must be a multiple of the number of ranks, and part k is sent to rank k.
 
     Returns
     -------
     array
-        The parts from all ranks in their order, in the shape of ``x``. The operation is its own transpose.
-
-    Raises
-    ------
-    ShapeError
-        If ``x`` has no such axis, or its length is not a multiple of the number of ranks.
+        The received parts, concatenated in the order of the ranks. The operation is its own transpose.
 
     Examples
     --------
@@ -233,24 +213,19 @@ def alltoall(x: Any, /, *, axis: int = 0) -> Any:
 
 
 def broadcast(x: Any, /, *, root: int = 0) -> Any:
-    """Return the array of one rank.
+    """Return the array of one rank on all ranks.
 
     Parameters
     ----------
     x : array
-        An array of any dtype, with the same shape and dtype on all ranks.
-    root : int
-        The rank whose array all get. The cotangents of all ranks are added there.
+        Array of any dtype.
+    root : int, default 0
+        Rank whose array is sent. The cotangents of all ranks are added there.
 
     Returns
     -------
     array
-        The array of rank ``root``.
-
-    Raises
-    ------
-    ShapeError
-        If there is no such rank.
+        Array of rank ``root``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""An optimizer for several ranks: each steps by the mean gradient of all."""
+"""An optimizer for several ranks, which steps by the mean gradient."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,24 +13,21 @@ if TYPE_CHECKING:
 
 
 class ParallelOptimizer(Stateful):
-    """An optimizer that steps by the mean of the gradients of all ranks.
+    """Optimizer that steps by the mean of the gradients of all ranks.
 
-    Its other attributes and methods are those of the optimizer that it was made of, ``inner``, which schedules of
-    learning rates accept.
+    Its other attributes and methods are those of ``inner``. Pass ``inner`` to learning rate schedules.
 
     Parameters
     ----------
     world : World
         The ranks.
     inner : Optimizer
-        The optimizer of this rank, an attribute too.
+        Optimizer of this rank.
 
     Raises
     ------
-    OperandError
-        If ``inner`` is not an optimizer.
     ConfigurationError
-        If the ranks disagree.
+        If the ranks disagree on the options or the shapes of parameters.
 
     Examples
     --------
@@ -72,25 +69,25 @@ class ParallelOptimizer(Stateful):
     def step(self, closure: Any = None, *, count: int = 1) -> Any:
         """Step by the mean of the gradients of all ranks.
 
-        They are weighted by the numbers of examples. All ranks must call it. A parameter without a gradient on any rank
-        stays as it is.
+        All ranks must call it. Parameters that have no gradient on any rank are unchanged.
 
         Parameters
         ----------
-        closure : function or None
-            A function without arguments that computes the gradients and returns the loss. It is called first.
-        count : int
-            The number of examples of the mean that this rank differentiated. With 0, its gradients are not looked at.
+        closure : callable, optional
+            Function without arguments that computes the gradients and returns the loss. It is called first.
+        count : int, default 1
+            Number of examples in the batch of this rank, the weight of its gradients. Gradients of a rank with 0
+            examples are ignored.
 
         Returns
         -------
         object
-            The loss of ``closure``, or None.
+            Loss of ``closure``, or None.
 
         Raises
         ------
         ConfigurationError
-            If ``count`` is below 0 here, or 0 on all ranks.
+            If ``count`` is negative, or 0 on all ranks.
 
         Examples
         --------
@@ -111,7 +108,7 @@ class ParallelOptimizer(Stateful):
         return loss
 
     def _average(self, count: int) -> None:
-        """Replace the gradients by their mean: one message with all of them, which have them, and the counts."""
+        """Replace the gradients by their mean, with one message that also contains flags and counts."""
         parameters = self.inner.parameters
         double = any(p.dtype.name in ("float64", "complex128") for p in parameters)
         wide = agrad.float64 if double else agrad.float32
@@ -127,7 +124,7 @@ class ParallelOptimizer(Stateful):
             *found, examples = numbers.numpy().tolist()
             if not examples:
                 raise ConfigurationError("ParallelOptimizer.step: count must be above 0 on one rank, got 0 on all")
-        else:  # a program reads no values
+        else:  # a compiled program cannot read values
             found = there
         for p, part, has in zip(parameters, parts, found, strict=True):
             stop = start + part.shape[0]
@@ -140,7 +137,7 @@ def _is_complex(p: Any) -> bool:
 
 
 def _flat(p: Any, wide: Any) -> Any:
-    """Return a gradient as real numbers on one axis."""
+    """Return a gradient as a 1-D real array."""
     g = agrad.reshape(p.grad.detach(), (-1,))
     return agrad.concat([agrad.real(g), agrad.imag(g)]) if _is_complex(p) else agrad.astype(g, wide, copy=False)
 

@@ -1,4 +1,4 @@
-"""The ranks of an MPI program: who they are, what they agree on, and how they end."""
+"""The ranks of an MPI program: their numbers, checks and end."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from agrad.optim import Optimizer
 from agrad.parallel.optimizer import ParallelOptimizer
 
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
-"""Variables in which launchers of MPI programs say how many processes they started."""
+"""The environment variables in which launchers of MPI programs store the number of processes."""
 _WORLDS: list[World] = []
 
 PATIENCE = 0.5
-"""Seconds that other ranks leave to rank 0, which often fails for the same reason, to print the error."""
+"""Seconds that other ranks wait for rank 0, which often fails for the same reason, to print the error."""
 
 
 class World:
-    """The ranks of this program. `agrad.parallel.world` returns it.
+    """The ranks of this program, as :func:`agrad.parallel.world` returns them.
 
     Attributes
     ----------
     rank : int
-        The number of this process, from 0.
+        Index of this process, from 0.
     size : int
-        The number of processes.
+        Number of processes.
     cuda_aware : bool
-        True if MPI reads and writes the memory of GPUs itself. By default, arrays on GPUs are copied to the host.
+        True if MPI can access GPU memory. By default, arrays on GPUs are copied to the host.
 
     Examples
     --------
@@ -59,22 +59,22 @@ class World:
     def optimizer(self, optimizer: Optimizer) -> ParallelOptimizer:
         """Return an optimizer that steps by the mean of the gradients of all ranks.
 
-        All ranks get the parameters and the state of rank 0.
+        All ranks receive the parameters and the state of rank 0.
 
         Parameters
         ----------
         optimizer : Optimizer
-            The optimizer of this rank. Its class, options and shapes must be equal on all ranks.
+            Optimizer of this rank.
 
         Returns
         -------
         ParallelOptimizer
-            An optimizer whose ``step`` accepts the number of examples of this rank.
+            Optimizer whose ``step`` accepts the number of examples of this rank.
 
         Raises
         ------
         ConfigurationError
-            If the ranks disagree on the version of agrad, the shapes or the options.
+            If the ranks disagree on the version of agrad, the shapes of parameters or the options.
 
         Examples
         --------
@@ -88,20 +88,18 @@ class World:
         return ParallelOptimizer(self, optimizer)
 
     def shard(self, batches: Iterable[Any]) -> Shard:
-        """Return the part of each batch that belongs to this rank.
-
-        These are the rows ``rank::size``.
+        """Return the rows ``rank::size`` of each batch.
 
         Parameters
         ----------
         batches : iterable
-            Batches in the same order on every rank, such as a `DataLoader`: nested containers of arrays with the
-            examples along the first axis. A rank without rows gets arrays of length 0.
+            Batches in the same order on every rank, for example a ``DataLoader``: pytrees of arrays with the examples
+            along the first axis.
 
         Returns
         -------
         iterable
-            An object to iterate over, as often as over ``batches``.
+            Batches of this rank, which may have no rows. You can iterate over it as often as over ``batches``.
 
         Raises
         ------
@@ -124,12 +122,12 @@ class World:
         Parameters
         ----------
         **facts : object
-            Values with a ``repr`` that says all.
+            Values, which are compared by their ``repr``.
 
         Raises
         ------
         ConfigurationError
-            If a value differs; the message has the name, two ranks and their values.
+            If a value differs. The message contains the name, two ranks and their values.
 
         Examples
         --------
@@ -153,12 +151,12 @@ class World:
         Parameters
         ----------
         value : bool
-            The value of this rank.
+            Value of this rank.
 
         Returns
         -------
         bool
-            The same on all ranks.
+            The same value on all ranks.
 
         Examples
         --------
@@ -168,12 +166,12 @@ class World:
         return bool(value) if self.comm is None else any(self.comm.allgather(bool(value)))
 
     def share(self, *things: Any) -> None:
-        """Give all ranks the state of rank 0.
+        """Send the state of rank 0 to all ranks.
 
         Parameters
         ----------
         *things : Module, Optimizer or other object
-            Objects with ``state_dict`` and ``load_state_dict``, with the same names and shapes on all ranks.
+            Objects with ``state_dict`` and ``load_state_dict``.
 
         Examples
         --------
@@ -187,17 +185,17 @@ class World:
                 thing.load_state_dict(state)
 
     def sum(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the sums of NumPy arrays over all ranks, with the same bits on all.
+        """Return the sums of NumPy arrays over all ranks, with the same bits on all ranks.
 
         Parameters
         ----------
         arrays : sequence of numpy.ndarray
-            The arrays of this rank, with the same shapes and dtypes on all ranks. Those of one dtype are one message.
+            Arrays of this rank. Arrays of one dtype are sent as one message.
 
         Returns
         -------
         list of numpy.ndarray
-            The sums, new arrays.
+            Sums, as new arrays.
 
         Examples
         --------
@@ -215,7 +213,7 @@ class World:
         return out
 
     def _total(self, flat: Any) -> Any:
-        """Return the sum of one array over all ranks: to rank 0, and from there to all, so that all bits are equal."""
+        """Return the sum of an array over all ranks, computed by rank 0, so that all ranks have the same bits."""
         if self.comm is None:
             return flat
         total = np.empty_like(flat) if isinstance(flat, np.ndarray) else flat + 0
@@ -226,12 +224,12 @@ class World:
     # ------------------------------------------------------------------ the end
 
     def note(self, **place: Any) -> None:
-        """Note where the run is, for the message of a rank that fails.
+        """Store the position of the run for error messages.
 
         Parameters
         ----------
         **place : object
-            ``epoch``, ``step`` and ``checkpoint``, the last file; and others.
+            Values such as ``epoch``, ``step`` and ``checkpoint``, the last file.
 
         Examples
         --------
@@ -240,12 +238,12 @@ class World:
         self.place |= place
 
     def describe(self) -> str:
-        """Return the rank and the place that was noted, in words.
+        """Return the rank and the position of the run as text.
 
         Returns
         -------
         str
-            Such as "rank 2 of 4, epoch 1, step 7, last checkpoint run.safetensors".
+            For example "rank 2 of 4, epoch 1, step 7, last checkpoint run.safetensors".
 
         Examples
         --------
@@ -258,16 +256,14 @@ class World:
         return ", ".join([*words, "no checkpoint" if last is None else f"last checkpoint {last}"])
 
     def abort(self, text: str, code: int = 1) -> None:
-        """Print a text on the standard error, and end all ranks.
-
-        On one rank it does nothing.
+        """Print a text to the standard error, and end all ranks, unless there is one.
 
         Parameters
         ----------
         text : str
-            The text.
-        code : int
-            The exit code.
+            Text to print.
+        code : int, default 1
+            Exit code.
 
         Examples
         --------
@@ -282,7 +278,7 @@ class World:
         self.comm.Abort(code)
 
     def _failed(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Print an error that nothing caught, and end the other ranks too, which would wait for this one."""
+        """Print an uncaught error, and end the other ranks, which would wait for this one."""
         time.sleep(PATIENCE if self.rank else 0)
         sys.__excepthook__(kind, error, trace)
         self.abort(f"agrad: {self.describe()}: {kind.__name__}; all ranks end", 130 if kind is KeyboardInterrupt else 1)
@@ -313,20 +309,20 @@ class Shard:
 def world() -> World:
     """Return the ranks of this program.
 
-    MPI is started at the first call if a launcher (``mpiexec``) started several processes. Otherwise there is one rank,
-    and nothing is imported. From then on, an exception that a rank does not catch ends all ranks.
+    If a launcher (``mpiexec``) started several processes, the first call starts MPI. An uncaught exception in one rank
+    then ends all ranks. Otherwise there is a single rank, and MPI is not imported.
 
     Returns
     -------
     World
-        The rank and the number of ranks, and what they do together; the same object at each call.
+        The same object at each call.
 
     Raises
     ------
     MissingExtraError
         If there are several processes and mpi4py is not installed.
     ConfigurationError
-        If mpi4py belongs to another MPI than the launcher.
+        If mpi4py uses another MPI library than the launcher.
 
     Examples
     --------
@@ -339,7 +335,7 @@ def world() -> World:
 
 
 def _started(variables: Mapping[str, str]) -> World:
-    """Return the world that the variables of a launcher describe."""
+    """Return the ranks that the environment variables of a launcher describe."""
     counts = [int(variables[name]) for name in _SIZES if variables.get(name, "").isdigit()]
     if "PMIX_RANK" in variables and variables.get("SLURM_STEP_NUM_TASKS", "").isdigit():
         counts.append(int(variables["SLURM_STEP_NUM_TASKS"]))

@@ -1,26 +1,25 @@
 """The backward passes of ``odeint``.
 
-``through_steps`` goes back through the steps that were taken, whose stages it evaluates again: the derivative of the
-computed values, on plain arrays. ``Adjoint`` integrates the adjoint equation back, a' = -a df/dy, and with it the
-integrals of a df/dp (Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018), where an older level records
-or maps the pass. What ``f`` closes over is in both found on the tape of one call.
+``ThroughSteps`` goes back through the steps, whose stages it evaluates again, on plain arrays. The result is the
+derivative of the computed values. If an older level records or maps the pass, ``Adjoint`` integrates the adjoint
+equation a' = -a df/dy backwards, together with the integrals of a df/dp (Chen et al., Neural Ordinary Differential
+Equations, NeurIPS 2018). Both find the values that ``f`` closes over on the tape of one call.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from agrad.backends import backend_of
 from agrad.control.bodies import example
-from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all, record_call, recorded_part
-from agrad.engine.gradients import starting_cotangents
 from agrad.engine.joining import moved_beside, returned
 from agrad.engine.levels import lift
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tape import Node, leaf_node, next_id, recording_from
-from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
+from agrad.engine.tape import Node, leaf_node, recording_from
+from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import RuleError
 from agrad.registry import namespace
+from agrad.solvers.implicit import Evaluation
 from agrad.solvers.linear import Packing
 from agrad.solvers.loops import computed, in_trace, plain, scan, while_loop
 from agrad.solvers.runge_kutta import Options, Slopes, Step, Tableau
@@ -32,25 +31,34 @@ Equation = Callable[[Leaves, Any], list[Any]]
 Solve = Callable[[Equation, Leaves, Any, Options], list[Any]]
 
 FEW = 64
-"""The number of times up to which a pass back inside a trace solves the adjoint equation, from time to time.
+"""The largest number of times for which a traced backward pass solves the adjoint equation, from time to time.
 
-Beyond, stops at all times cost more than taking the steps again.
+For more times, the stops cost more than to repeat the steps.
 """
 KEPT = 32
-"""The number of steps that a pass back inside a trace keeps, and of marks between them."""
+"""The number of steps that a traced backward pass stores, and of stored states between them."""
+LOST = (
+    "odeint: f must not use a Tensor only between the first and the last time, because its derivative would be lost. "
+    "Multiply it by 0 there instead of leaving it out."
+)
 
 
-def _check_known(found: dict[Node, Any], begun: Sequence[Node], used: set[Node], since: int) -> None:
-    """Raise ``RuleError`` if a pass has come to older nodes than the known ones."""
-    if any(node not in begun and node not in used and node.id <= since for node in found):
-        raise RuleError("odeint: f uses Tensors between the first and the last time that it does not use at either")
+def _pulled(run: Evaluation, gs: Leaves, used: Collection[Node], again: bool = False) -> dict[Node, Any]:
+    """Return the cotangents of the nodes of a state and of the used nodes.
+
+    Raises ``RuleError`` if the pass reaches another old node.
+    """
+    found, begun = run.pulled(gs, again=again), [y.node for y in run.starts]
+    if any(node.id <= run.since and node not in begun and node not in used for node in found):
+        raise RuleError(LOST)
+    return found
 
 
 def of_times(value: Equation, ys: Leaves, t: Any, gs: Leaves, at_start: Any) -> Any:
     """Return the cotangents of the times.
 
-    ``ys`` and their cotangents ``gs`` have the times as their first axis. ``at_start``: the cotangent that comes back
-    from later times to the state at the first.
+    ``ys`` and their cotangents ``gs`` have the times as their first axis. ``at_start`` is the cotangent of the first
+    state from later times.
     """
     slopes = [value([y[(i, ...)] for y in ys], t[i]) for i in range(int(t.shape[0]))]
     parts = [paired(row, [g[(i, ...)] for g in gs]) for i, row in enumerate(slopes)]
@@ -59,7 +67,7 @@ def of_times(value: Equation, ys: Leaves, t: Any, gs: Leaves, at_start: Any) -> 
 
 
 def _added(a: Any, b: Any) -> Any:
-    """Return a + b, where None stands for zero."""
+    """Return a + b; None is zero."""
     if a is None or b is None:
         return b if a is None else a
     a, b = lift_all([a, b])
@@ -67,35 +75,22 @@ def _added(a: Any, b: Any) -> Any:
 
 
 class Adjoint:
-    """The system of state, adjoint and integrals of a backward pass at one level."""
+    """The system of state, adjoint and integrals in a backward pass at one level."""
 
     def __init__(self, equation: Equation, level: Any, used: Sequence[Node], again: bool, solve: Solve) -> None:
         self.equation, self.level, self.used, self.again, self.solve = equation, level, used, again, solve
 
     def _pulled(self, ys: Leaves, adjoints: Leaves, s: Any) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the equation's value, and the state's and used nodes' cotangents.
-
-        None stands for zero.
-        """
+        """Return the value of the equation, and the cotangents of the state and of the used nodes, None for zero."""
         level = self.level
         with recording_from(level.id):
-            starts = [self._start(y) for y in ys]
-            since = next_id()
-            outs = [recorded_part(r) for r in self.equation(starts, s)]
-            seeds = starting_cotangents(
-                [split_level(r, level)[1] for r in outs], [strip_constant_levels(a) for a in adjoints]
-            )
-            found = backward_pass(seeds, retain=self.again, level=level if self.again else None, since=since)
-        begun = [y.node for y in starts]
-        _check_known(found, begun, set(self.used), since)
-        values = outs if self.again else [level.inside(r) for r in outs]
-        return values, [found.get(node) for node in begun], [found.get(node) for node in self.used]
+            run = Evaluation(lambda starts: self.equation(starts, s), level, [self._start(y) for y in ys])
+            found = _pulled(run, adjoints, self.used, self.again)
+        values = run.outs if self.again else [level.inside(r) for r in run.outs]
+        return values, [found.get(y.node) for y in run.starts], [found.get(node) for node in self.used]
 
     def _start(self, y: Any) -> Tensor:
-        """Return the state with a node at which the pass ends.
-
-        The node is a leaf, or a new node before the state's own.
-        """
+        """Return the state with a node where the pass ends: a leaf, or a new node before the node of the state."""
         if self.again and isinstance(y, Tensor) and y.level is self.level and y.node is not None:
             return wrap(y.data, self.level, record_call("state", [y.node], 1, lambda _, gs: gs, linear=True)[0])
         y = recorded_part(y)
@@ -106,7 +101,7 @@ class Adjoint:
     def back(self, ys: Leaves, t: Any, gs: Leaves, options: Options) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the cotangents of the first state and of the used nodes.
 
-        Of the first state there are two: without and with its own.
+        The cotangents of the first state are given without and with its own cotangents.
         """
         n, last = len(ys), int(gs[0].shape[0]) - 1
         state = [y[(last, ...)] for y in ys]
@@ -128,7 +123,7 @@ class Adjoint:
             return lift_all(moved_beside(out, gs))
 
         def interval(carry: Leaves, rows: Leaves) -> tuple[list[Any], None]:
-            """Go back from a time; ``rows``: its state and cotangents, it and the one before."""
+            """Go back from a time; ``rows``: its state and cotangents, it, the time before."""
             adjoints = [a + b for a, b in (lift_all(pair) for pair in zip(carry[:n], rows[n : 2 * n], strict=True))]
             times = lift_all(rows[-2:])
             values = lift_all([*rows[:n], *adjoints, *carry[n:]])
@@ -145,29 +140,10 @@ class Adjoint:
         return before[:n], [a + b for a, b in first], integrals
 
 
-class _Stage:
-    """A stage of a step, recorded."""
-
-    def __init__(self, equation: Equation, level: Any, state: Leaves, s: Any) -> None:
-        starts = [wrap(y, level, leaf_node()) for y in state]
-        self.begun, self.state = [y.node for y in starts], state
-        self.since = next_id()
-        with recording_from(level.id):
-            found = [split_level(recorded_part(r), level) for r in equation(starts, s)]
-        self.nodes, self.slope = [node for _, node in found], [r for r, _ in found]
-
-    def pulled(self, gs: Leaves, used: set[Node]) -> dict[Node, Any]:
-        """Return the cotangents of the state's and the used nodes."""
-        seeds = starting_cotangents(self.nodes, gs)
-        found = backward_pass(seeds, retain=False, since=self.since) if seeds else {}
-        _check_known(found, self.begun, used, self.since)
-        return found
-
-
 class _Again:
-    """Steps inside a trace that are taken again, for a pass back through them.
+    """Steps inside a trace, repeated for the backward pass.
 
-    ``KEPT`` states are marked on the way, and ``KEPT`` steps kept after each mark.
+    ``KEPT`` states are stored on the way, and ``KEPT`` steps after each of them.
     """
 
     def __init__(self, solver: Any, slopes: Any) -> None:
@@ -178,7 +154,7 @@ class _Again:
         self.integers = backend_of(example(solver.times)).xp.int64
 
     def _put(self, kept: Leaves, where: Any, values: Leaves) -> list[Any]:
-        """Return arrays of slots with values where a condition of slots holds."""
+        """Return arrays of slots, with new values in the slots of a condition."""
         rows = namespace.reshape(where, (KEPT, 1))
         return [namespace.where(where if x.ndim == 1 else rows, v, x) for x, v in zip(kept, values, strict=True)]
 
@@ -187,9 +163,9 @@ class _Again:
         return [namespace.take(x, at, axis=0)[0, ...] for x in kept]
 
     def _run(self, begun: Leaves, kept: Leaves, until: Any, noted: Callable[..., tuple[Any, Leaves]]) -> list[Any]:
-        """Take steps up to a number of them, and keep values in slots.
+        """Take a number of steps, and store values in slots.
 
-        noted: from the states before and after a step to a condition of slots, and the values to keep there.
+        ``noted`` maps the states before and after a step to a condition of slots, and the values to store there.
         """
         n, most = len(kept), float(self.solver.options.maxsteps)
 
@@ -207,11 +183,11 @@ class _Again:
         return list(while_loop(goes_on, advance, first)[:n])
 
     def back(self, through: Callable[..., Leaves], begun: Leaves, count: Any, last: Step, values: Leaves) -> list[Any]:
-        """Go back through ``count`` steps from ``begun``; the last one is known."""
+        """Go back through ``count`` steps from ``begun``, of which the last is known."""
         xp, slots = namespace, self.slots
 
         def block(values: Leaves) -> Leaves:
-            """Go back through the last steps, with marks on the way to them."""
+            """Go back through the last steps, with stored states on the way to them."""
             left, *values = values
             low = xp.maximum(left - KEPT * KEPT, 0.0)
             first = [*begun, 0 * left]
@@ -223,7 +199,7 @@ class _Again:
             marks = self._run(first, marks, low + KEPT * xp.floor((left - 1 - low) / KEPT), mark)
 
             def piece(values: Leaves) -> Leaves:
-                """Go back through the steps after a mark."""
+                """Go back through the steps after a stored state."""
                 left, *values = values
                 begun = self._take(marks, xp.floor((left - 1 - low) / KEPT))
                 number = begun[-1]
@@ -247,7 +223,7 @@ class _Again:
 
 
 class ThroughSteps:
-    """The pass back through the steps of an integration of plain values."""
+    """The backward pass through the steps of an integration of plain values."""
 
     def __init__(
         self, equation: Equation, level: Any, used: Sequence[Node], taken: Sequence[Any], method: str, as_time: Any
@@ -257,10 +233,7 @@ class ThroughSteps:
         self.known: set[Node] = set(used)
 
     def back(self, ys: Leaves, gs: Leaves) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the cotangents of the first state and of the used nodes.
-
-        Of the first state there are two: without and with its own. A used node has None if nothing has come back.
-        """
+        """Return cotangents; see ``Adjoint.back``. None is zero."""
         self.packing: Packing = Packing([y[(0, ...)] for y in ys])
         rows = self.packing.join(gs, (int(gs[0].shape[0]),))
         self.xp, self.lift = namespace_of((rows,)), lift if isinstance(rows, Tensor) else lambda x: x
@@ -289,9 +262,9 @@ class ThroughSteps:
         return adjoint, totals
 
     def _traced(self, rows: Any, adjoint: Any) -> tuple[Any, list[Any]]:
-        """Go back from time to time, by the loops of a program.
+        """Go back from time to time, by traced loops.
 
-        The cotangents of the times inside a step are carried as those of the step's slopes, up to the step.
+        The cotangents of the times inside a step are carried as cotangents of its slopes.
         """
         xp, (steps,), stages = self.xp, self.taken, len(self.tableau.nodes)
         none = xp.concat([adjoint] * stages)
@@ -326,18 +299,19 @@ class ThroughSteps:
     def _zeros(self, rows: Any, states: Leaves, times: Leaves) -> list[Any]:
         """Return zeros like the cotangents of the used nodes, None if unused."""
         g = self.packing.part(rows[:1, :])
-        found = [self._stage(y, s).pulled(g, self.known) for y, s in zip(states, times, strict=True)]
+        found = [_pulled(self._stage(y, s), g, self.known) for y, s in zip(states, times, strict=True)]
         likes = [next((part[node] for part in found if node in part), None) for node in self.used]
         return [None if like is None else lift(zeros(plain(like))) for like in likes]
 
-    def _stage(self, state: Any, s: Any) -> _Stage:
-        return _Stage(self.equation, self.level, self.packing.unpack(state), s)
+    def _stage(self, state: Any, s: Any) -> Evaluation:
+        starts = [wrap(y, self.level, leaf_node()) for y in self.packing.unpack(state)]
+        return Evaluation(lambda ys: self.equation(ys, s), self.level, starts)
 
     def _before(self, step: Step, adjoint: Any, of_slopes: Any, count: int) -> tuple[Any, list[Any]]:
         """Return the cotangents of the state before a step and of the used nodes.
 
-        adjoint: the sum of the cotangents of the states in the step and after it. of_slopes: the cotangents of the
-        slopes of the ``count`` first stages, divided by the size of the step.
+        ``adjoint`` is the sum of the cotangents of the states in the step and after it, ``of_slopes`` the cotangents of
+        the slopes of the first ``count`` stages, divided by the step size.
         """
         xp, tableau, h = self.xp, self.tableau, self.tableau.like(step.size)
         of_slopes = of_slopes * h
@@ -345,7 +319,8 @@ class ThroughSteps:
         for i in range(count):
             state = slopes.moved(step.state, i, step.size) if i else step.state
             stages.append(self._stage(state, self.as_time(step.start + tableau.nodes[i] * step.size)))
-            slopes.add(tableau.lifted(tableau.cast(self.packing.pack(stages[-1].slope, tableau.before))))
+            slope = [split_level(r, self.level)[0] for r in stages[-1].outs]
+            slopes.add(tableau.lifted(tableau.cast(self.packing.pack(slope, tableau.before))))
         pulled: list[Any] = []
         totals: list[Any] = [None] * len(self.used)
         for i in reversed(range(count)):
@@ -353,9 +328,8 @@ class ThroughSteps:
             if pulled:
                 g = g + (self.lift(tableau.column(i, count)) @ xp.concat(pulled, axis=0)) * h
             stage = stages.pop()
-            found = stage.pulled(self.packing.part(g), self.known)
-            back = [found.get(node) for node in stage.begun]
-            back = [zeros(y) if c is None else c for c, y in zip(back, stage.state, strict=True)]
+            found = _pulled(stage, self.packing.part(g), self.known)
+            back = [found[y.node] if y.node in found else zeros(y.data) for y in stage.starts]
             pulled.insert(0, self.lift(self.packing.join(lift_all(back), (1,))))
             totals = [_added(total, found.get(node)) for total, node in zip(totals, self.used, strict=True)]
         return adjoint + xp.sum(xp.concat(pulled, axis=0), axis=0, keepdims=True), totals

@@ -1,4 +1,4 @@
-"""Solutions of equations: ``fixed_point`` and ``root``."""
+"""Solvers of nonlinear equations: ``fixed_point`` and ``root``."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,37 +24,39 @@ Residual = Callable[[Leaves], list[Any]]
 def fixed_point(
     f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 1000
 ) -> Any:
-    """Return the x with ``f(x, *args) = x``, by applying ``f`` again and again.
+    """Find a fixed point ``f(x, *args) = x`` by iteration.
 
-    It is differentiable in ``args`` and in whatever ``f`` closes over, in any mode and order, through the solution and
-    not the iterations; ``x0`` has no derivative. The iteration ends when norm(f(x) - x) is at most
-    atol + rtol * norm(x).
+    The solution is differentiable in any mode and order with respect to ``args`` and all values that ``f`` closes over.
+    The iterations are not differentiated, and the derivative with respect to ``x0`` is 0. The iteration ends when
+    norm(f(x) - x) is at most atol + rtol * norm(x).
 
     Parameters
     ----------
     f : callable
-        Returns a container like ``x0``, by agrad's functions, and is a contraction near the solution.
-    x0 : nested container of floating arrays
-        The first guess.
+        Function that returns a pytree like ``x0``. It consists of agrad functions and is a contraction near the
+        solution.
+    x0 : pytree of floating-point arrays
+        Initial guess.
     *args
         Further arguments of ``f``.
     rtol, atol : float, optional
-        The tolerances, by default the dtype's precision to the power 3/4 for both.
-    maxiter : int
-        The number of iterations allowed.
+        Tolerances. By default, the machine epsilon of the dtype to the power 3/4.
+    maxiter : int, default 1000
+        Maximum number of iterations.
 
     Returns
     -------
-    container like ``x0``
+    pytree like ``x0``
+        Fixed point. Inside ``jit`` it is NaN if the iteration does not converge.
 
     Raises
     ------
     ConvergenceError
-        After ``maxiter`` iterations.
+        If the iteration does not converge in ``maxiter`` iterations.
 
     See Also
     --------
-    agrad.root : For f(x) = 0.
+    agrad.root : Find a root by the Newton method.
 
     Examples
     --------
@@ -63,23 +65,36 @@ def fixed_point(
     >>> round(float(cosine(np.asarray(1.0))), 6), round(float(agrad.grad(cosine)(1.0)), 6)
     (0.739085, -0.297474)
     """
-    check_functions("fixed_point", f=f)
-    leaves, spec = state_leaves(x0, "fixed_point: x0")
 
-    def step(xs: Leaves) -> list[Any]:
-        return checked(f(unflatten(spec, xs), *args), leaves, spec, "fixed_point: f")
+    def moves(step: Residual) -> Residual:
+        return lambda xs: [minus(x, after) for x, after in zip(xs, step(xs), strict=True)]
 
-    leaves = started(leaves, step)
+    return _solution("fixed_point", f, x0, args, partial(_contracted, rtol, atol, maxiter), moves, "contraction")
 
-    def moved(xs: Leaves) -> list[Any]:
-        return [minus(x, after) for x, after in zip(xs, step(xs), strict=True)]
 
+def _solution(
+    name: str,
+    f: Function,
+    x0: Any,
+    args: tuple[Any, ...],
+    solve: Callable[[Residual, list[Any]], list[Any]],
+    residual_of: Callable[[Residual], Residual],
+    method: str,
+) -> Any:
+    """Return the solution of an equation, with its derivative by linear solves with ``method``."""
+    check_functions(name, f=f)
+    leaves, spec = state_leaves(x0, f"{name}: x0")
+
+    def function(xs: Leaves) -> list[Any]:
+        return checked(f(unflatten(spec, xs), *args), leaves, spec, f"{name}: the result of f")
+
+    leaves = started(leaves, function)
     with no_grad():
-        xs = _contracted(step, [plain(x) for x in leaves], rtol, atol, maxiter)
-    return unflatten(spec, given_back(leaves, attach(moved, xs, "fixed_point", "contraction")))
+        found = solve(function, [plain(x) for x in leaves])
+    return unflatten(spec, given_back(leaves, attach(residual_of(function), found, name, method)))
 
 
-def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
+def _contracted(rtol: float | None, atol: float | None, maxiter: int, step: Residual, xs: list[Any]) -> list[Any]:
     """Return the arrays that a step does not change."""
     packing = Packing(xs)
     x = packing.pack(xs)
@@ -108,8 +123,8 @@ def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float |
 
     def error() -> str:
         return (
-            f"fixed_point: x still moves by {largest(left):.3g} after {maxiter} iterations; give a better x0 or a "
-            "greater maxiter, or solve f(x) - x = 0 with agrad.root, which needs no contraction"
+            f"fixed_point: f must converge in {maxiter} iterations, got a last step of {largest(left):.3g}. Pass a "
+            "better x0 or a larger maxiter, or solve f(x) - x = 0 by agrad.root, which needs no contraction."
         )
 
     return packing.unpack(reached(after, left, norm(before) * rtol + atol, error))
@@ -118,38 +133,38 @@ def _contracted(step: Residual, xs: list[Any], rtol: float | None, atol: float |
 def root(
     f: Function, x0: Any, *args: Any, rtol: float | None = None, atol: float | None = None, maxiter: int = 50
 ) -> Any:
-    """Return an x with ``f(x, *args) = 0``, by Newton's method from ``x0``.
+    """Find a root ``f(x, *args) = 0`` by the Newton method.
 
-    GMRES computes the steps, which are halved until the norm decreases. The solution is differentiable in ``args`` and
-    in whatever ``f`` closes over, in any mode and order, through the solution and not the iterations; ``x0`` has no
-    derivative. The iteration ends when norm(f(x)) is at most atol + rtol * norm(f(x0)).
+    GMRES computes the steps, which are halved until the norm decreases. The iteration ends when norm(f(x)) is at most
+    atol + rtol * norm(f(x0)). Derivatives are those of :func:`agrad.fixed_point`.
 
     Parameters
     ----------
     f : callable
-        Returns a container like ``x0``, by agrad's functions.
-    x0 : nested container of floating arrays
-        The first guess.
+        Function that returns a pytree like ``x0``. It consists of agrad functions.
+    x0 : pytree of floating-point arrays
+        Initial guess.
     *args
         Further arguments of ``f``.
     rtol, atol : float, optional
-        The tolerances, by default the dtype's precision to the power 3/4 for both.
-    maxiter : int
-        The number of steps allowed.
+        Tolerances. By default, the machine epsilon of the dtype to the power 3/4.
+    maxiter : int, default 50
+        Maximum number of steps.
 
     Returns
     -------
-    container like ``x0``
+    pytree like ``x0``
+        Root. Inside ``jit`` it is NaN if the iteration does not converge.
 
     Raises
     ------
     ConvergenceError
-        After ``maxiter`` steps, or if no step decreases the norm.
+        If the iteration does not converge in ``maxiter`` steps, or no step decreases the norm.
 
     See Also
     --------
-    agrad.fixed_point : For x = f(x).
-    agrad.linear_solve : For linear equations.
+    agrad.fixed_point : Solve x = f(x).
+    agrad.linear_solve : Solve linear equations.
 
     Examples
     --------
@@ -158,20 +173,11 @@ def root(
     >>> round(float(cube_root(np.asarray(8.0))), 6), round(float(agrad.grad(cube_root)(8.0)), 6)
     (2.0, 0.083333)
     """
-    check_functions("root", f=f)
-    leaves, spec = state_leaves(x0, "root: x0")
-
-    def residual(xs: Leaves) -> list[Any]:
-        return checked(f(unflatten(spec, xs), *args), leaves, spec, "root: f")
-
-    leaves = started(leaves, residual)
-    with no_grad():
-        found = _newton(residual, [plain(x) for x in leaves], rtol, atol, maxiter)
-    return unflatten(spec, given_back(leaves, attach(residual, found, "root")))
+    return _solution("root", f, x0, args, partial(_newton, rtol, atol, maxiter), lambda residual: residual, "gmres")
 
 
-def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float | None, maxiter: int) -> list[Any]:
-    """Return a root by Newton's method. A step is halved until the norm decreases."""
+def _newton(rtol: float | None, atol: float | None, maxiter: int, residual: Residual, xs: list[Any]) -> list[Any]:
+    """Return a root by the Newton method. A step is halved until the norm decreases."""
     packing = Packing(xs)
     f = packing.on_vectors(residual)
 
@@ -209,8 +215,8 @@ def _newton(residual: Residual, xs: list[Any], rtol: float | None, atol: float |
 
     def error() -> str:
         return (
-            f"root: norm(f(x)) is still {largest(size):.3g}, and {largest(tolerance):.3g} was asked for; start nearer "
-            "to a root, or give a greater maxiter or atol"
+            f"root: norm(f(x)) must decrease to {largest(tolerance):.3g}, got {largest(size):.3g}. Pass an x0 nearer "
+            "to a root, or a larger maxiter or atol."
         )
 
     return packing.unpack(reached(x, size, tolerance, error))

@@ -1,11 +1,10 @@
-"""``linear_solve``, and the derivatives of functions defined by an equation.
+"""``linear_solve``, and implicit derivatives of solutions.
 
-They are differentiated through the solution. In each, x solves F(x) = 0. The solution is computed without recording.
-Then F is evaluated once at the solution, and recorded. The result is the residual r, which depends on all that F uses
-except x. By the implicit function theorem dx = -A^-1 dr with A = dF/dx. That includes the derivatives by Tensors that F
-closes over. Level by level, from the newest to the oldest, x is given that derivative. The linear solve in it runs on
-Tensors of older levels, and is itself a function defined by an equation: this gives derivatives of every order and
-mode.
+The solution x of F(x) = 0 is computed without recording. Then F is evaluated once at the solution, and recorded. The
+result is the residual r, which depends on all values that F uses except x, also on Tensors that F closes over. By the
+implicit function theorem, dx = -A^-1 dr with A = dF/dx. x is given that derivative at each level, from the newest to
+the oldest. Its linear solve runs on Tensors of older levels and has an implicit derivative itself, which gives every
+order and mode.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from agrad.engine.levels import Forward, lift, select
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, leaf_node, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
-from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError
+from agrad.errors import DtypeError, NotDifferentiableError, OperandError, ShapeError, described
 from agrad.solvers.linear import Packing, minus, solved
 from agrad.solvers.loops import plain
 from agrad.transforms.arguments import is_array, split_level, zeros
@@ -37,36 +36,37 @@ Residual = Callable[[Leaves], list[Any]]
 
 
 def state_leaves(tree: Any, what: str) -> tuple[list[Any], Any]:
-    """Return the leaves of a container of floating arrays, and its structure.
+    """Return the leaves of a pytree of floating-point arrays, and its structure.
 
-    Numbers become arrays of the selected backend. Raises ``OperandError`` and ``DtypeError`` for other leaves.
+    Numbers become arrays of the selected backend.
     """
     leaves, spec = flatten(tree)
     if not leaves:
-        raise OperandError(f"{what} holds no array")
+        raise OperandError(f"{what} must contain an array, got {described(tree)}")
     for i, leaf in enumerate(leaves):
         leaves[i] = array_of_number(leaf)
         if not is_array(leaves[i]):
-            raise OperandError(f"{what} holds a {type(leaf).__name__}, not an array")
+            raise OperandError(f"{what} must contain only arrays, got {described(leaf)}")
         if not differentiable(leaves[i]):
-            raise DtypeError(f"{what} holds dtype {leaf.dtype}; cast it first: agrad.astype(x, agrad.float64)")
+            raise DtypeError(
+                f"{what} must have a floating-point dtype, got {leaf.dtype}. Cast it: agrad.astype(x, agrad.float64)."
+            )
     return leaves, spec
 
 
 def given_back(leaves: Leaves, out: Leaves) -> list[Any]:
-    """Return results, as Tensors where the leaf in their place is one."""
+    """Return results, each as a Tensor if its leaf is one."""
     return [tensor_of(o) if is_tensor(leaf) else o for leaf, o in zip(leaves, out, strict=True)]
 
 
 def checked(out: Any, leaves: Leaves, spec: Any, what: str) -> list[Any]:
-    """Return the leaves of a user's result; check that it is like the unknowns."""
+    """Return the leaves of a result of the user; check that it is like the unknowns."""
     found, found_spec = flatten(out)
     if found_spec != spec:
-        raise ShapeError(f"{what} gave {found_spec}; it must give a container like the unknown, {spec}")
+        raise ShapeError(f"{what} must have the structure of the unknown, {spec}, got {found_spec}")
     for a, b in zip(found, leaves, strict=True):
         if not hasattr(a, "shape") or tuple(a.shape) != tuple(b.shape):
-            shape = tuple(a.shape) if hasattr(a, "shape") else type(a).__name__
-            raise ShapeError(f"{what} gave {shape} for an unknown of shape {tuple(b.shape)}; they must be alike")
+            raise ShapeError(f"{what} must have the shape of the unknown, {tuple(b.shape)}, got {described(a)}")
     return moved_beside(found, leaves)
 
 
@@ -78,8 +78,8 @@ def attach(
 ) -> list[Any]:
     """Return the solution of residual(x) = 0 with its derivative.
 
-    ``solution`` are plain values, ``method`` is that of the linear solves, ``hidden`` are levels to take off the
-    residual's results.
+    ``solution`` are plain values, ``method`` is the method of the linear solves, ``hidden`` are levels to take off the
+    results of the residual.
     """
     levels = tuple(hidden)
     since = next_id()
@@ -88,7 +88,7 @@ def attach(
 
 
 def _without(value: Any, level: Any) -> Any:
-    """Return a value without a level, also where it is inside other levels."""
+    """Return a value without a level, which may be inside other levels."""
     if not isinstance(value, Tensor):
         return value
     data = _without(value.data, level)
@@ -98,7 +98,7 @@ def _without(value: Any, level: Any) -> Any:
 
 
 def _down(value: Any, levels: Sequence[Any]) -> Any:
-    """Return a residual's result without the levels, given from the newest on."""
+    """Return a result of a residual without the levels, which are ordered from the newest."""
     value = recorded_part(value)
     for level in levels:
         value = spread(level, value) if isinstance(level, Batch) else recorded_part(_without(value, level))
@@ -106,7 +106,7 @@ def _down(value: Any, levels: Sequence[Any]) -> Any:
 
 
 def _up(value: Any, levels: Sequence[Any]) -> Any:
-    """Return a value with the levels, as a Tensor, for a residual to take."""
+    """Return a value with the levels, as a Tensor for a residual."""
     for level in reversed(levels):
         if isinstance(level, Batch):
             value = level.wrap(strip_constant_levels(value))
@@ -137,7 +137,7 @@ def _attach(
         found = _attach(residual, below, inner, [_down(r, (level,)) for r in rs], since, name, method)
         return [level.wrap(strip_constant_levels(x)) for x in found]
     if not (level.tape or isinstance(level, Forward)):
-        raise NotDifferentiableError(f"{name} has no derivative that the level {level.name!r} could carry")
+        raise NotDifferentiableError(f"{name} cannot be differentiated by the level {level.name!r}")
     inner = [_down(r, (level,)) for r in rs]
     xs = _attach(residual, below, xs, inner, since, name, method)
     if isinstance(level, Forward):
@@ -164,11 +164,9 @@ def _attach(
 
         us = lift_all(linear(product, gs, name, method, hidden=_derivatives(off)))
         # the residual is recorded again, at the solution, which may itself depend on recorded values
-        start = next_id()
         with recording_from(level.id):
-            ends = [split_level(r, level)[1] for r in _evaluated(residual, levels, at)]
-            starts = starting_cotangents(ends, [-u for u in us])
-            found = backward_pass(starts, retain=again, level=level if again else None, since=start)
+            run = Evaluation(lambda at: _evaluated(residual, levels, at), level, at)
+            found = run.pulled([-u for u in us], again=again)
         return [found.get(parent) for parent in parents]
 
     parents = nodes_before([node for _, node in (split_level(r, level) for r in rs) if node is not None], since)
@@ -177,8 +175,23 @@ def _attach(
 
 
 def _attached_again(name: str, method: str, residual: Residual, xs: Leaves, _: Leaves) -> list[Any]:
-    """Return a solution with its derivative where a program is interpreted."""
+    """Return a solution with its derivative when a program is interpreted."""
     return attach(residual, [plain(x) for x in xs], name, method)
+
+
+class Evaluation:
+    """One evaluation of a function of Tensors of a level, recorded there."""
+
+    def __init__(self, function: Residual, level: Any, starts: Sequence[Tensor]) -> None:
+        self.level, self.starts, self.since = level, starts, next_id()
+        with recording_from(level.id):
+            self.outs: list[Any] = [recorded_part(r) for r in function(starts)]
+        self.ends: list[Any] = [split_level(r, level)[1] for r in self.outs]
+
+    def pulled(self, gs: Leaves, retain: bool = False, again: bool = False) -> dict[Node, Any]:
+        """Return the cotangents of all nodes. With ``again``, the pass is recorded."""
+        starts = starting_cotangents(self.ends, [strip_constant_levels(g) for g in gs])
+        return backward_pass(starts, retain=retain or again, level=self.level if again else None, since=self.since)
 
 
 def _pulled_at_level(residual: Residual, level: Any, xs: Leaves, gs: Leaves, name: str, method: str) -> dict[Node, Any]:
@@ -186,19 +199,14 @@ def _pulled_at_level(residual: Residual, level: Any, xs: Leaves, gs: Leaves, nam
 
     The residual is recorded once, at the level itself, and each product with the transposed matrix is a pass over it.
     """
-    starts = [wrap(x, level, leaf_node()) for x in xs]
-    since = next_id()
-    with recording_from(level.id):
-        ends = [split_level(recorded_part(r), level)[1] for r in residual(starts)]
+    run = Evaluation(residual, level, [wrap(x, level, leaf_node()) for x in xs])
 
     def product(v: Leaves) -> list[Any]:
-        found = backward_pass(starting_cotangents(ends, v), retain=True, since=since)
-        return lift_all([found[x.node] if x.node in found else zeros(part) for x, part in zip(starts, v, strict=True)])
+        found = run.pulled(v, retain=True)
+        parts = zip(run.starts, v, strict=True)
+        return lift_all([found[x.node] if x.node in found else zeros(part) for x, part in parts])
 
-    us = linear(lambda v: product([strip_constant_levels(part) for part in v]), gs, name, method)
-    return backward_pass(
-        starting_cotangents(ends, [strip_constant_levels(-u) for u in lift_all(us)]), retain=False, since=since
-    )
+    return run.pulled([-u for u in lift_all(linear(product, gs, name, method))])
 
 
 def on_tape(values: Leaves, level: Any, node: Node) -> list[Any]:
@@ -230,10 +238,7 @@ def linear(
     atol: float = 0.0,
     maxiter: int | None = None,
 ) -> list[Any]:
-    """Return the solution of matvec(x) = b, of lists of arrays.
-
-    It is differentiable in all that ``matvec`` and ``b`` use.
-    """
+    """Return the differentiable solution of matvec(x) = b, of lists of arrays."""
     packing = Packing(b)
     with no_grad():
         right = packing.pack(b)
@@ -261,42 +266,43 @@ def linear_solve(
     atol: float = 0.0,
     maxiter: int | None = None,
 ) -> Any:
-    """Return the solution x of ``matvec(x) = b``, by products with the matrix alone.
+    """Solve the linear system ``matvec(x) = b`` without the matrix.
 
-    It is differentiable in ``b`` and in all that ``matvec`` uses, in any mode and order, by solves with the same matrix
-    and its transpose. The iteration ends when the residual's norm is at most rtol * norm(b) + atol.
+    Use it for a matrix that is known only by its products. The solution is differentiable in any mode and order with
+    respect to ``b`` and all values that ``matvec`` uses. The iteration ends when the norm of the residual is at most
+    rtol * norm(b) + atol.
 
     Parameters
     ----------
     matvec : callable
-        A linear function from containers like ``b`` to the same, of agrad's functions.
-    b : nested container of floating arrays
-        The right-hand side.
-    x0 : container like ``b``, optional
-        The first guess, by default 0.
-    method : {"gmres", "cg", "bicgstab"}
-        ``"gmres"`` for any matrix, ``"cg"`` for a Hermitian positive definite one, ``"bicgstab"`` for any, in less
-        memory.
-    rtol, atol : float
-        The tolerances. ``rtol`` is by default the dtype's precision to the power 3/4.
+        Linear function of a pytree like ``b``, which returns such a pytree and consists of agrad functions.
+    b : pytree of floating-point arrays
+        Right-hand side.
+    x0 : pytree like ``b``, optional
+        Initial guess. By default 0.
+    method : {"gmres", "cg", "bicgstab"}, default "gmres"
+        "gmres" and "bicgstab" (which uses less memory) are for any matrix, "cg" for a Hermitian positive definite one.
+    rtol : float, optional
+        Relative tolerance. By default, the machine epsilon of the dtype to the power 3/4.
+    atol : float, default 0.0
+        Absolute tolerance.
     maxiter : int, optional
-        The number of products allowed, by default ten times the unknowns, at least 200.
+        Maximum number of products. By default, ten times the number of unknowns, and at least 200.
 
     Returns
     -------
-    container like ``b``
+    pytree like ``b``
+        Solution. Inside ``jit`` it is NaN if the iteration does not converge.
 
     Raises
     ------
     ConvergenceError
-        If ``maxiter`` products do not suffice.
-    ShapeError
-        If ``matvec`` returns another container.
+        If the iteration does not converge in ``maxiter`` products.
 
     See Also
     --------
-    agrad.linalg.solve : For a matrix as an array.
-    agrad.root : For equations that are not linear.
+    agrad.linalg.solve : Solve a system with a matrix as an array.
+    agrad.root : Solve nonlinear equations.
 
     Notes
     -----
@@ -315,13 +321,13 @@ def linear_solve(
     """
     if not callable(matvec):
         raise OperandError(
-            f"linear_solve: matvec is a function, not a {type(matvec).__name__}; of a matrix give lambda x: a @ x, or "
-            "use agrad.linalg.solve"
+            f"linear_solve: matvec must be a function, got {described(matvec)}. For a matrix a, pass lambda x: a @ x, "
+            "or use agrad.linalg.solve."
         )
     leaves, spec = state_leaves(b, "linear_solve: b")
 
     def flat(xs: Leaves) -> list[Any]:
-        return checked(matvec(unflatten(spec, xs)), leaves, spec, "linear_solve: matvec")
+        return checked(matvec(unflatten(spec, xs)), leaves, spec, "linear_solve: the result of matvec")
 
     leaves = started(leaves, flat)
     guess = None if x0 is None else checked(x0, leaves, spec, "linear_solve: x0")

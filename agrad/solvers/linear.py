@@ -36,13 +36,13 @@ def precision(value: Any) -> float:
 
 @functools.cache
 def _limits(name: str) -> tuple[float, float, float]:
-    """Return a dtype's precision, and the bounds of sums of squares that lose nothing to underflow or overflow."""
+    """Return the precision of a dtype, and the bounds of sums of squares without underflow or overflow."""
     about = np.finfo(name)
     return float(about.eps), float(about.tiny) / float(about.eps), float(about.max)
 
 
 def norm(v: Any) -> Any:
-    """Return the Euclidean norm of a vector, without overflow or underflow on the way."""
+    """Return the Euclidean norm of a vector, computed without overflow or underflow."""
     xp = NAMESPACES[type(v)]
     if not isinstance(v, Tensor) and not backend_of(v).lazy:
         _, least, most = _limits(dtype_name(v.dtype))
@@ -56,7 +56,7 @@ def norm(v: Any) -> Any:
 
 
 def magnitude(v: Any) -> Any:
-    """Return the greatest size of a vector's elements, or 1 if 0 or not finite."""
+    """Return the largest magnitude in a vector, or 1 if it is 0 or not finite."""
     xp = namespace_of((v,))
     if not v.shape[0]:
         return xp.ones_like(xp.sum(_real(v)))
@@ -76,7 +76,7 @@ def minus(a: Any, b: Any) -> Any:
 
 
 def _over(a: Any, b: Any) -> Any:
-    """Return a / b, and 0 where b is 0."""
+    """Return a / b, or 0 if b is 0."""
     a, b = lift_all([a, b])
     xp = namespace_of((a, b))
     none = b == 0
@@ -102,23 +102,20 @@ class Packing:
         self.ends: Any = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
 
     def pack(self, leaves: Sequence[Any], before: tuple[int, ...] = ()) -> Any:
-        """Return the vector of the arrays' plain values, as ``join`` does."""
+        """Return the vector of the plain values of arrays; see ``join``."""
         if len(leaves) > 1:
             return plain(self.join([plain(leaf) for leaf in leaves], before))
         leaf = plain(leaves[0])
         return plain(NAMESPACES[type(leaf)].reshape(leaf, (*before, self.ends[0])))
 
     def unpack(self, vector: Any, before: tuple[int, ...] = ()) -> list[Any]:
-        """Return the arrays in a vector as plain values, as ``part`` does."""
+        """Return the arrays in a vector as plain values; see ``part``."""
         if len(self.shapes) == 1 and vector.dtype == self.dtypes[0]:
             return [plain(NAMESPACES[type(vector)].reshape(vector, (*before, *self.shapes[0])))]
         return [plain(part) for part in self.part(vector, before)]
 
     def join(self, leaves: Sequence[Any], before: tuple[int, ...] = ()) -> Any:
-        """Return the vector of the arrays.
-
-        ``before`` are axes that all arrays have before their own; the vector has them too.
-        """
+        """Return the vector of the arrays, with their common leading axes ``before``."""
         xp = namespace_of(leaves)
         sizes = [end - start for start, end in zip([0, *self.ends], self.ends, strict=False)]
         dtype = xp.result_type(*leaves)
@@ -129,7 +126,7 @@ class Packing:
         return xp.concat(flat, axis=-1)
 
     def part(self, vector: Any, before: tuple[int, ...] = ()) -> list[Any]:
-        """Return the arrays in a vector, with the axes ``before``."""
+        """Return the arrays in a vector with the leading axes ``before``."""
         xp = NAMESPACES[type(vector)]
         parts, start = [], 0
         for shape, end in zip(self.shapes, self.ends, strict=True):
@@ -159,7 +156,7 @@ def _residual(a: Operator, b: Any, x: Any) -> list[Any]:
 def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: int = 40) -> tuple[Any, Any, int]:
     """Solve a x = b by GMRES(restart), for any matrix.
 
-    Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), with Givens rotations. ``x`` is the first guess. Returns the
+    Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), with Givens rotations. ``x`` is the initial guess. Return the
     solution, the norm of its residual, and the number of products with the matrix.
     """
     applied = 0
@@ -221,7 +218,7 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
 def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, Any]:
     """Solve a x = b by conjugate gradients, for a Hermitian positive definite matrix.
 
-    Hestenes and Stiefel, J. Res. Nat. Bur. Standards 49 (1952). Returns as ``gmres`` does.
+    Hestenes and Stiefel, J. Res. Nat. Bur. Standards 49 (1952). Results are those of ``gmres``.
     """
 
     def advance(state: Sequence[Any]) -> tuple[Any, ...]:
@@ -241,9 +238,9 @@ def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int
 
 
 def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, Any]:
-    """Solve a x = b by BiCGSTAB, for any matrix, in little memory.
+    """Solve a x = b by BiCGSTAB, for any matrix, with little memory.
 
-    van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). Returns as ``gmres`` does.
+    van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). Results are those of ``gmres``.
     """
 
     def advance(state: Sequence[Any]) -> tuple[Any, ...]:
@@ -265,10 +262,10 @@ def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple
 
 
 def contraction(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, int]:
-    """Solve a x = b by x + (b - a x), for a matrix near to the identity.
+    """Solve a x = b by x + (b - a x), for a matrix close to the identity.
 
-    Richardson, Phil. Trans. R. Soc. A 210 (1911). Where the residual does not fall by a third in a step, GMRES goes on.
-    Returns as ``gmres`` does.
+    Richardson, Phil. Trans. R. Soc. A 210 (1911). If a step reduces the residual by less than a third, GMRES continues.
+    Results are those of ``gmres``.
     """
     applied, before = 0, None
     while True:
@@ -289,7 +286,7 @@ METHODS: dict[str, Callable[..., tuple[Any, Any, int]]] = {
     "bicgstab": bicgstab,
 }
 INNER = {**METHODS, "contraction": contraction}
-"""The methods, and one that only solvers ask for."""
+"""The methods, including one for internal use."""
 
 
 def solved(
@@ -303,14 +300,14 @@ def solved(
     name: str,
     strict: bool = True,
 ) -> Any:
-    """Return the solution of a x = b from a first guess ``x``.
+    """Return the solution of a x = b from an initial guess ``x``.
 
-    ``b`` is scaled to elements of at most 1, and the solution is scaled back, because squares could overflow or
-    underflow. With ``strict``, raises ``ConvergenceError`` if the tolerance was not reached. A trace computes and
-    factorizes a matrix of up to ``DENSE`` rows. Beyond, it uses BiCGSTAB unless the method is conjugate gradients.
+    ``b`` is scaled to elements of at most 1, because squares could overflow or underflow. With ``strict``, raise
+    ``ConvergenceError`` if the tolerance is not reached. A trace factorizes a matrix of up to ``DENSE`` rows. For
+    larger ones it uses BiCGSTAB unless the method is conjugate gradients.
     """
     if method not in INNER:
-        raise ConfigurationError(f"{name}: method is one of {', '.join(map(repr, METHODS))}, not {method!r}")
+        raise ConfigurationError(f"{name}: method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
     length = int(b.shape[0])
     if in_trace():
         if length <= DENSE:
@@ -327,15 +324,16 @@ def solved(
     def error() -> str:
         left, wanted = largest(size * scale), largest(tolerance * scale)
         return (
-            f"{name}: {method} left a residual of {left:.3g} after {applied} products with the matrix, and "
-            f"{wanted:.3g} was asked for; is the matrix singular? Give a greater maxiter or rtol, or another method"
+            f"{name}: the residual must decrease to {wanted:.3g}, got {left:.3g} after {applied} products with the "
+            f"matrix by {method}. Check that the matrix is not singular, or pass a larger maxiter or rtol, or another "
+            "method."
         )
 
     return reached(x, size, 2 * tolerance, error) * scale
 
 
 def _factorized(a: Operator, b: Any) -> Any:
-    """Return the solution of a x = b by the whole matrix."""
+    """Return the solution of a x = b, computed from the whole matrix."""
     raw = example(b)
     backend = backend_of(raw)
     rows = backend.xp.eye(int(b.shape[0]), dtype=raw.dtype, device=backend.device_of(raw))

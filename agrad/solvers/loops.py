@@ -1,7 +1,7 @@
-"""Loops of the solvers: Python's own, or operations of the program inside a trace.
+"""Loops of the solvers: Python loops, or operations inside a trace.
 
-An algorithm is written once, as steps from a state to the next. Without a trace its loop reads each condition. A trace
-cannot: there the loop is one operation, and a solver returns NaN instead of raising an error.
+An algorithm is written once, as steps from a state to the next. A Python loop reads each condition. Inside a trace,
+conditions have no value: the loop is one operation, and a solver returns NaN instead of raising an error.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ def plain(value: Any) -> Any:
 def raw_of(value: Any) -> Any:
     """Return the array under all levels, with all batch axes.
 
-    Raises ``TracedValueError`` inside a trace, which cannot replay a decision that depends on the value.
+    Raises ``TracedValueError`` for a traced array, on which Python cannot branch.
     """
     while isinstance(value, Tensor):
         if not value.level.derivative and not isinstance(value.level, Batch):
@@ -53,10 +53,7 @@ def raw_of(value: Any) -> Any:
 
 
 def computed(*values: Any) -> list[Any]:
-    """Return the values, computed if their library is lazy.
-
-    The library's graph would otherwise grow with each iteration.
-    """
+    """Return values, computed if their library is lazy: its graph must not grow."""
     raws = [raw_of(v) for v in values]
     backend = backend_of(raws[0])
     if not backend.lazy:
@@ -81,14 +78,14 @@ def anywhere(condition: Any) -> bool:
 def _age(values: Any) -> Any:
     """Return the number of the trace of a loop with these first values.
 
-    Levels that are newer than the values record above the loop, because an equation may use them inside.
+    Levels newer than the values record above the loop, because an equation may use them.
     """
     leaves = [strip_constant_levels(leaf) for leaf in flatten(values)[0] if isinstance(leaf, Tensor)]
     return id_above(mode().trace, *[leaf.level for leaf in leaves if isinstance(leaf, Tensor)])
 
 
 def while_loop(goes_on: Condition, advance: Advance, state: State) -> Any:
-    """Return the last state of a loop that is as old as its first one."""
+    """Return the last state of a loop. A traced loop is as old as its first state."""
     if in_trace():
         return staged_while(goes_on, advance, state, _age(state))
     while anywhere(goes_on(state)):
@@ -118,7 +115,7 @@ def scan(
 ) -> tuple[Any, Any]:
     """Return the last carry and the rows of a scan over arrays or lists.
 
-    Inside a trace the rows are stacked, and the scan is as old as its first values. unrolled: by Python's own loop.
+    Inside a trace the rows are stacked, unless the loop is ``unrolled``.
     """
     count = len(xs[0]) if isinstance(xs[0], list) else int(xs[0].shape[0])
     if in_trace() and not unrolled:
@@ -137,9 +134,9 @@ def within(size: Any, tolerance: Any) -> Any:
 
 
 def reached(x: Any, size: Any, tolerance: Any, error: Callable[[], str]) -> Any:
-    """Return ``x`` if an iteration converged: if ``size`` is within ``tolerance``.
+    """Return ``x`` if ``size`` is within ``tolerance``.
 
-    Otherwise raise ``ConvergenceError`` with the text of ``error``, or inside a trace return NaN.
+    Otherwise raise ``ConvergenceError`` with the text of ``error``, or return NaN inside a trace.
     """
     good = within(size, tolerance)
     if in_trace():

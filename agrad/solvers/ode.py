@@ -1,9 +1,9 @@
 """``odeint``: initial value problems, differentiated through the solution.
 
-The steps are never recorded. Forward mode integrates the tangent along with the state. Reverse mode goes back through
-the steps, or integrates the adjoint equation (see ``adjoint``), for every array that the equation uses. The tape of one
-call of the equation shows these arrays, also those that it closes over. The same solver integrates these systems, on
-Tensors of older levels, which gives derivatives of every order and mode.
+The steps are never recorded. Forward mode integrates the tangent together with the state. Reverse mode goes back
+through the steps, or integrates the adjoint equation (see ``adjoint``), for every array that the equation uses or
+closes over, which the tape of one call of the equation contains. The same solver integrates these systems on Tensors of
+older levels, which gives derivatives of every order and mode.
 """
 
 import contextlib
@@ -23,10 +23,18 @@ from agrad.engine.levels import Forward, lift
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import Node, mode, next_id, no_grad, recording_from
 from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
-from agrad.errors import DtypeError, NotDifferentiableError, RuleError, ShapeError, TracedValueError, check_functions
+from agrad.errors import (
+    DtypeError,
+    NotDifferentiableError,
+    RuleError,
+    ShapeError,
+    TracedValueError,
+    check_functions,
+    described,
+)
 from agrad.ops.conversion import asarray
 from agrad.solvers import adjoint
-from agrad.solvers.adjoint import Adjoint, Equation, Leaves, ThroughSteps, of_times
+from agrad.solvers.adjoint import LOST, Adjoint, Equation, Leaves, ThroughSteps, of_times
 from agrad.solvers.implicit import checked, given_back, on_tape, state_leaves
 from agrad.solvers.linear import Packing, minus
 from agrad.solvers.loops import in_trace, plain, raw_of
@@ -50,62 +58,58 @@ def odeint(
     max_step: float | None = None,
     steps: int | None = None,
 ) -> Any:
-    """Return the solution of ``dy/dt = f(y, t, *more, *args)`` at the times ``t``.
+    """Solve the initial value problem ``dy/dt = f(y, t, *more, *args)``.
 
-    It is differentiable in ``y0``, ``t``, ``more``, ``args`` and whatever ``f`` closes over, in any mode and order, to
-    about the accuracy asked for. Under ``vmap`` all members take the same steps.
+    The solution at the times ``t`` is differentiable in any mode and order with respect to ``y0``, ``t``, ``more``,
+    ``args`` and all values that ``f`` closes over. Derivatives are about as accurate as the solution. Under ``vmap``,
+    all batch elements take the same steps.
 
     Parameters
     ----------
     f : callable
-        Takes y, the time as an array of shape () and the further arguments, and returns a container like ``y0``, by
-        agrad's functions. For an array ``y0`` it may return a list of its entries, for a list a tuple and the other
-        way round, and a number for an array of shape ().
-    y0 : nested container of floating arrays
-        The value of y at the first time.
+        Function of y, the time as an array of shape () and the further arguments, which consists of agrad functions. It
+        returns a pytree like ``y0``. A list or tuple can replace a 1-D array or each other, and a number an array of
+        shape ().
+    y0 : pytree of floating-point arrays
+        Value of y at the first time.
     t : array of shape (n,)
-        Two or more real floating times that increase or decrease.
+        At least two real floating-point times that increase or decrease.
     *more
         Further arguments of ``f``.
-    args : tuple
-        Arguments of ``f`` after these; what is no tuple or list is one argument.
-    method : {"dopri5", "tsit5", "rk4"}
-        The pairs of order 5 of Dormand and Prince, and of Tsitouras, or the classical method of order 4 with steps of
-        a fixed size.
+    args : tuple, default ()
+        Last arguments of ``f``. Any value except a tuple or list is a single argument.
+    method : {"dopri5", "tsit5", "rk4"}, default "dopri5"
+        Pairs of order 5 by Dormand and Prince, and by Tsitouras, or the classical Runge-Kutta method of order 4 with
+        equal steps.
     rtol, atol : float, optional
-        The local error of a step stays below atol + rtol * abs(y) in the mean square. By default the square root of
-        the dtype's precision for both. Without effect on ``"rk4"``.
-    maxsteps : int
-        The number of steps allowed between two times, where their size is found.
+        Tolerances: the root mean square of the local error of a step, divided by atol + rtol * abs(y), is at most 1. By
+        default, the square root of the machine epsilon of the dtype. Not used by "rk4".
+    maxsteps : int, default 10000
+        Maximum number of steps between two times. Not used by "rk4".
     first_step : float, optional
-        The size of the first step, by default found from the first slopes.
+        Size of the first step. By default, it is estimated.
     max_step : float, optional
-        The greatest size of a step. ``"rk4"`` takes the fewest equal steps between two times that keep to it.
+        Maximum size of a step. "rk4" takes the fewest steps between two times that satisfy it.
     steps : int, optional
-        The number of steps of ``"rk4"`` between two times.
+        Number of steps of "rk4" between two times.
 
     Returns
     -------
-    container like ``y0``
-        Its arrays have the times as their first axis: shape ``(n, *shape)``.
+    pytree like ``y0``
+        Solution. The first axis of its arrays has the length of ``t``: shape ``(n, *shape)``.
 
     Raises
     ------
     ConvergenceError
-        After ``maxsteps`` steps between two times, or where the step becomes too small. Inside ``jit`` the values from
-        there on are NaN instead.
-    ConfigurationError
-        For another method, or settings that it does not have.
-    ShapeError, DtypeError
-        For times of another shape, order or dtype, and for results of ``f`` that are not like ``y0``.
+        If ``maxsteps`` is exceeded or the steps become too small. Inside ``jit`` the later values are NaN instead.
 
     Notes
     -----
-    Steps do not end at each time: values inside a step are interpolated, with an error of the fifth order in its size.
-    The first gradient is that of the steps taken. In higher orders, and inside ``jit`` with at most 64 times, gradients
-    solve the adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. The methods are of
-    Dormand and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980), with Shampine's
-    interpolation, and of Tsitouras, Comput. Math. Appl. 62 (2011).
+    Values inside a step are interpolated with an error of the fifth order in its size. First derivatives in reverse
+    mode are those of the computed values. In higher orders, and inside ``jit`` with at most 64 times, they solve the
+    adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. Methods: Dormand and Prince,
+    A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980), with the interpolation by Shampine;
+    Tsitouras, Comput. Math. Appl. 62 (2011).
 
     Examples
     --------
@@ -121,9 +125,11 @@ def odeint(
     options.check()
     leaves, spec = state_leaves(y0, "odeint: y0")
     if not hasattr(t, "shape") or len(t.shape) != 1 or int(t.shape[0]) < 2:
-        raise ShapeError("odeint: t is an array of one axis, of two or more times, the first of which is that of y0")
+        raise ShapeError(f"odeint: t must be a 1-D array of two or more times, got {described(t)}")
     if not is_floating(t.dtype) or is_complex(t.dtype):
-        raise DtypeError(f"odeint: t has dtype {t.dtype}; times are real floating: agrad.astype(t, agrad.float64)")
+        raise DtypeError(
+            f"odeint: t must have a real floating-point dtype, got {t.dtype}. Cast it: agrad.astype(t, agrad.float64)."
+        )
     given = (*more, *args) if isinstance(args, (tuple, list)) else (*more, args)
     kind, single = type(y0), spec.is_leaf()
     shape = tuple(leaves[0].shape)
@@ -138,7 +144,7 @@ def odeint(
         found, found_spec = flatten(out)
         if found_spec == spec:
             out = unflatten(spec, [_entry(r, y) for r, y in zip(found, leaves, strict=True)])
-        return checked(out, leaves, spec, "odeint: f")
+        return checked(out, leaves, spec, "odeint: the result of f")
 
     *leaves, t = started([*leaves, t], lambda given: equation(given[:-1], given[-1][0]))
     found = _solve(equation, leaves, t, options, bare=True)
@@ -146,7 +152,7 @@ def odeint(
 
 
 def _joined(entries: Sequence[Any], like: Any) -> Any:
-    """Return the array of a list of entries; numbers alone take the place and dtype of ``like``."""
+    """Return the array of a list of entries; a list of only numbers gets the device and dtype of ``like``."""
     if any(hasattr(entry, "shape") for entry in flatten(entries)[0]):
         return asarray(entries)
     backend = backend_of(raw := like.raw if isinstance(like, Tensor) else like)
@@ -154,23 +160,27 @@ def _joined(entries: Sequence[Any], like: Any) -> Any:
 
 
 def _entry(value: Any, like: Any) -> Any:
-    """Return a number as an array of shape (), in the place of ``like``; anything else as it is."""
+    """Return a number as an array like ``like``, if that has shape (), and any other value itself."""
     return _joined(value, like) if type(value) in (int, float, complex) and not like.shape else value
 
 
 def _times(t: Any) -> list[float]:
     raw = raw_of(t)
     if len(raw.shape) != 1:
-        raise TracedValueError("odeint: the times may not be mapped by vmap, as they decide the steps")
+        raise _mapped_times()
     times = [float(s) for s in np.asarray(backend_of(raw).to_host(raw))]
     steps = np.diff(times)
     if not (np.all(steps > 0) or np.all(steps < 0)):
-        raise ShapeError("odeint: the times must increase, or decrease, each from the one before")
+        raise ShapeError(f"odeint: t must increase or decrease, got {described(times)}")
     return times
 
 
+def _mapped_times() -> TracedValueError:
+    return TracedValueError("odeint: t must not be mapped by vmap, because all batch elements take the same steps")
+
+
 def _as_time(t: Any) -> Callable[[float], Any]:
-    """Return a function that makes an array of a time, like those in ``t``."""
+    """Return a function that converts a time to an array like ``t``."""
     raw = raw_of(t)
     backend = backend_of(raw)
     return functools.partial(backend.xp.asarray, dtype=raw.dtype, device=backend.device_of(raw))
@@ -179,10 +189,10 @@ def _as_time(t: Any) -> Callable[[float], Any]:
 def _solve(
     equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Any] | None = None, bare: bool = False
 ) -> list[Any]:
-    """Return the solution by leaf, with the times first, of operands of any levels.
+    """Return the solution for operands of any levels: arrays with the times as their first axis.
 
-    ``taken`` gets the steps where no level records or maps the operands. ``bare``: the equation is the user's own, and
-    no level has been taken off its results.
+    ``taken`` receives the steps if no level records or maps the operands. ``bare`` is True for the equation of the
+    user, from whose results no level has been taken off.
     """
     y0, t = [recorded_part(y) for y in y0], recorded_part(t)
     since = next_id()
@@ -198,26 +208,24 @@ def _solve(
             "odeint", found, flat, [*y0, lift(t)[0]], [*y0, t], functools.partial(_solved_again, options)
         )
     if level is None or not (level.derivative or isinstance(level, Batch)):
-        return _integrate(
-            equation, y0, t, options, taken, bare
-        )  # raises an error if a trace could not replay the steps
+        return _integrate(equation, y0, t, options, taken, bare)
     if isinstance(level, Batch):
         return _of_members(equation, y0, t, options, level)
     if isinstance(level, Forward):
         return _with_tangents(equation, y0, t, options, level)
     if not level.tape:
-        raise NotDifferentiableError(f"odeint has no derivative that the level {level.name!r} could carry")
+        raise NotDifferentiableError(f"odeint cannot be differentiated by the level {level.name!r}")
     return _recorded(equation, y0, t, options, level, since, with_closures)
 
 
 def _solved_again(options: Options, slope: Callable[[Leaves], Leaves], _: Leaves, given: Leaves) -> list[Any]:
-    """Return the solution with its derivative where a program is interpreted."""
+    """Return the solution with its derivative when a program is interpreted."""
     return _solve(lambda ys, s: list(slope(lift_all([*ys, s]))), given[:-1], given[-1], options)
 
 
 def _of_members(equation: Equation, y0: Leaves, t: Any, options: Options, level: Batch) -> list[Any]:
     if isinstance(t, Tensor) and t.level is level:
-        raise TracedValueError("odeint: the times may not be mapped by vmap, as they decide the steps")
+        raise _mapped_times()
 
     def of_all(ys: Leaves, s: Any) -> list[Any]:
         return [
@@ -229,7 +237,7 @@ def _of_members(equation: Equation, y0: Leaves, t: Any, options: Options, level:
 
 
 def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, level: Forward) -> list[Any]:
-    """Solve for the state and its tangent as one system."""
+    """Integrate the state and its tangent as one system."""
     n = len(y0)
 
     def both(state: Leaves, s: Any) -> list[Any]:
@@ -275,7 +283,7 @@ def _inside(equation: Equation, level: Any) -> Equation:
 def _recorded(
     equation: Equation, y0: Leaves, t: Any, options: Options, level: Any, since: int, closures: Leaves
 ) -> list[Any]:
-    """Record the solution as one operation. Its pullback solves the adjoint system."""
+    """Record the solution as one operation; see ``adjoint`` for its pullback."""
     ends = [node for _, node in (split_level(r, level) for r in closures) if node is not None]
     used = nodes_before(ends, since)
     starts = [split_level(y, level)[1] for y in y0]
@@ -329,11 +337,10 @@ def _integrate(
         reshape, kind, row = backend_of(y).xp.reshape, type(y), (1, int(y.shape[1]))
         single = packing.shapes[0] if len(y0) == 1 else None
 
-        # all levels record once a step, to detect a derivative that would be lost; a bare equation has none to record,
-        # so that it is watched at every stage
+        # to detect a lost derivative, all levels record one stage of each step, or a bare equation is checked at each
         def slope(v: Any, s: float, whole: bool) -> Any:
             ys = packing.unpack(v) if single is None else [reshape(v, single)]
-            if bare and single is not None:  # the usual call, without the checks that follow
+            if bare and single is not None:  # the usual call, without the following checks
                 (out,) = found = equation(ys, as_time(s))
                 if type(out) is Tensor and out.node is None and type(out.data) is kind:
                     return cast(reshape(out.data, row))
@@ -343,10 +350,7 @@ def _integrate(
             else:
                 found = equation(ys, as_time(s))
             if (whole or bare) and any(_is_recorded(r) for r in found):
-                raise RuleError(
-                    "odeint: f uses a Tensor between the first and the last time that it uses at neither, so that "
-                    "the derivative by it would be lost; multiply it by 0 there instead of leaving it out"
-                )
+                raise RuleError(LOST)
             if single is not None and type(found[0]) is kind:
                 return cast(reshape(found[0], row))
             return cast(raw_of(packing.pack(found, (1,))))

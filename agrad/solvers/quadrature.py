@@ -1,4 +1,4 @@
-"""Derivatives of weighted sums of values: they show the error of an integral's."""
+"""Derivatives of weighted sums, which show errors of derivatives of integrals."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,11 +12,11 @@ from agrad.ops.statistical import sum as sum_
 
 
 def value_and_slopes(g: Callable[[Any], Any], places: Any, weights: Sequence[Any]) -> tuple[Any, list[dict[Any, Any]]]:
-    """Return ``g(places)``, and the derivatives of its weighted sums.
+    """Return ``g(places)`` and the derivatives of its weighted sums.
 
-    There is a dictionary for each array of weights. In reverse mode it has them by the node of each value from before
-    the call that the sum depends on, in forward mode along the tangent. They are arrays of a library, without levels:
-    tangents may be mapped. Only the newest transform counts.
+    The derivatives at the newest level are a dictionary for each array of weights. In reverse mode, its keys are the
+    nodes from before the call that the sum depends on, in forward mode the level. Its values are plain arrays, which
+    may have batch axes.
     """
     since = next_id()
     values = g(places)

@@ -1,7 +1,7 @@
 """Runge-Kutta methods: their tableaux, and their steps.
 
-A state is one row, of shape (1, n), so that the slopes of a step's stages are joined to a matrix. Times and sizes of
-steps are Python numbers. Inside a trace states are vectors of shape (n,), and numbers Tensors of shape ().
+A state is a row of shape (1, n), and the slopes of the stages are joined to a matrix. Times and step sizes are Python
+numbers. Inside a trace, states are vectors of shape (n,), and numbers are Tensors of shape ().
 """
 
 import math
@@ -23,7 +23,7 @@ from agrad.solvers.linear import precision
 from agrad.solvers.loops import in_trace, scan, while_loop
 
 Slope = Callable[[Any, Any, bool], Any]
-"""The time derivative of a row, at a time; True with the last stage of a step."""
+"""The time derivative of a row at a time. The last argument is True for the last stage of a step."""
 
 REALS = SimpleNamespace(
     where=lambda condition, a, b: a if condition else b,
@@ -34,27 +34,27 @@ REALS = SimpleNamespace(
     isfinite=math.isfinite,
     sign=lambda x: math.copysign(1.0, x),
 )
-"""The functions of Python numbers with the names of the array API."""
+"""Functions of Python numbers with array API names."""
 
 
 class Method(NamedTuple):
     """The tableau of an explicit method, and its interpolation.
 
-    The last row of ``weights`` are those of the solution, so that the last stage's slope is the next step's first.
+    The last row of ``weights`` is the solution: the slope of the last stage is the first slope of the next step.
     """
 
     nodes: tuple[float, ...]
     weights: tuple[tuple[float, ...], ...]
     error: tuple[float, ...] = ()
-    """The weights of the difference to the method of the next lower order; empty for steps of a fixed size."""
+    """The weights of the difference from the method of the next lower order; empty for equal steps."""
     dense: tuple[tuple[float, ...], ...] = ()
-    """By stage, the coefficients of x, x**2, x**3, x**4 of its weight at the part x of a step."""
+    """For each stage, the coefficients of x, x**2, x**3, x**4 in its weight at the fraction x of a step."""
 
 
 def _product(factor: float, *roots: float | tuple[float, float], powers: int) -> tuple[float, ...]:
     """Return the four coefficients of a polynomial, given by its factors.
 
-    They are x to the power ``powers``, x - root for a number, and x**2 + b x + c for a pair.
+    The factors are x to the power ``powers``, x - root for each number, and x**2 + b x + c for each pair.
     """
     found = np.polynomial.Polynomial([0.0] * powers + [factor])
     for root in roots:
@@ -135,7 +135,7 @@ METHODS = {
 
 
 class Options(NamedTuple):
-    """The settings of an integration."""
+    """The options of an integration."""
 
     method: str = "dopri5"
     rtol: float | None = None
@@ -146,44 +146,41 @@ class Options(NamedTuple):
     steps: int | None = None
 
     def check(self) -> None:
-        """Raise ``ConfigurationError`` for settings that make no sense together."""
+        """Raise ``ConfigurationError`` for invalid options."""
         if self.method not in METHODS:
-            raise ConfigurationError(f"odeint: method is one of {', '.join(map(repr, METHODS))}, not {self.method!r}")
+            names = ", ".join(map(repr, METHODS))
+            raise ConfigurationError(f"odeint: method must be one of {names}, got {self.method!r}")
         for name in ("first_step", "max_step", "steps"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise ConfigurationError(f"odeint: {name} is {value!r}; it must be greater than 0")
+                raise ConfigurationError(f"odeint: {name} must be positive, got {value!r}")
         adaptive = bool(METHODS[self.method].error)
-        if adaptive and self.steps is not None:
-            raise ConfigurationError(
-                f"odeint: steps is for method='rk4'; {self.method!r} finds its own by rtol and atol"
-            )
-        if not adaptive and self.first_step is not None:
-            raise ConfigurationError("odeint: first_step is for methods with an error estimate, not for 'rk4'")
+        unused = "steps" if adaptive else "first_step"
+        if getattr(self, unused) is not None:
+            raise ConfigurationError(f"odeint: {unused} must be None for method={self.method!r}")
         if not adaptive and (self.steps is None) == (self.max_step is None):
             raise ConfigurationError(
-                "odeint: method='rk4' takes steps of a fixed size: give their number between two times as steps, or "
-                "their greatest size as max_step"
+                "odeint: method='rk4' must get either steps, the number of steps between two times, or max_step"
             )
 
 
 class Step(NamedTuple):
-    """A step that was taken."""
+    """An accepted step."""
 
     start: Any
     size: Any
     state: Any
-    """The row that the step starts from."""
+    """The row at the start of the step."""
     ends: int | None = None
-    """The index of the time at which the step ends, None where it ends at none."""
+    """The index of the time at the end of the step, or None."""
     inside: range = range(0)
-    """The indices of the times inside the step, which are interpolated."""
+    """The indices of the times inside the step."""
     parts: Any = None
-    """The weights of the slopes at these times, an array of shape (times, stages), or None."""
+    """The weights of the slopes at the times inside the step, an array of shape (times, stages), or None."""
 
 
 class Tableau:
-    """A method's weights as rows of the library, the dtype and the device of a state."""
+    """The weights of a method as arrays with the library, dtype and device of a state."""
 
     def __init__(self, name: str, like: Any) -> None:
         self.method, self.traced = METHODS[name], in_trace()
@@ -198,7 +195,7 @@ class Tableau:
         self.columns: dict[tuple[int, int], Any] = {}
         self.rows: list[Any | None] = [] if self.traced else [self.array([row]) if row else None for row in weights]
         self.before: tuple[int, ...] = () if self.traced else (1,)
-        """The axes of a state before the last."""
+        """The leading axes of a state."""
         error = self.method.error if self.traced else [self.method.error]
         self.error: Any = self.array(error) if self.method.error else None
 
@@ -215,15 +212,17 @@ class Tableau:
         if slope.dtype == self.dtype:
             return slope
         if is_complex(slope.dtype) and not is_complex(self.dtype):
-            raise DtypeError(f"odeint: f gave {slope.dtype} for a y0 of {self.dtype}; give y0 a complex dtype")
+            raise DtypeError(
+                f"odeint: f must return {self.dtype} like y0, got {slope.dtype}. Pass y0 with a complex dtype."
+            )
         return namespace_of((slope,)).astype(slope, self.dtype)
 
     def like(self, number: Any) -> Any:
-        """Return a number, of a trace with the precision of the state."""
+        """Return a number; a traced number has the precision of the state."""
         return as_dtype(number, self.real_dtype) if self.traced else number
 
     def column(self, stage: int, count: int) -> Any:
-        """Return the weights of a stage's slope in the later stages, a row."""
+        """Return the weights of the slope of a stage in the later stages, a row."""
         key = (stage, count)
         if key not in self.columns:
             self.columns[key] = self.array([self.matrix[stage + 1 : count, stage]])
@@ -237,9 +236,9 @@ class Tableau:
         return self.columns[key]
 
     def parts(self, places: Any) -> Any:
-        """Return the weights of the slopes at parts of a step, a row for each.
+        """Return the weights of the slopes at fractions of a step, a row for each.
 
-        Inside a trace there is one part, and the weights are those of the difference to the end of the step.
+        Inside a trace there is one fraction, and the weights are for the difference from the end of the step.
         """
         if not self.traced:
             return self.array((np.asarray(places)[:, None] ** np.arange(1, 5)) @ self.dense.T)
@@ -253,7 +252,7 @@ def as_dtype(x: Any, dtype: Any) -> Any:
 
 
 class Slopes:
-    """The slopes of a step's stages, as a matrix with a row for each."""
+    """The slopes of the stages of a step, as a matrix with a row for each."""
 
     def __init__(self, tableau: Tableau, like: Any) -> None:
         self.tableau = tableau
@@ -292,9 +291,8 @@ class Slopes:
 class Solver:
     """One integration, from the row ``y``.
 
-    ``times`` are Python numbers, or inside a trace an array. ``taken`` gets the steps, or inside a trace one
-    ``TracedSteps``. An integration that fails raises ``ConvergenceError``; inside a trace the states are NaN from there
-    on.
+    ``times`` are Python numbers, or an array inside a trace. ``taken`` receives the steps, or one ``TracedSteps``
+    inside a trace. A failed integration raises ``ConvergenceError``; inside a trace, all later states are NaN.
     """
 
     def __init__(self, slope: Slope, y: Any, times: Any, options: Options, taken: list[Any] | None) -> None:
@@ -331,7 +329,7 @@ class Solver:
         return xp.concat([xp.expand_dims(y, axis=0), rows], axis=0)
 
     def _none(self) -> tuple[Any, Any]:
-        """Return a size of the last step and its slopes, before the first one."""
+        """Return the size and the slopes of a last step before the first step."""
         if not self.tableau.traced:
             return 1.0, None
         return namespace.ones_like(self.finish), namespace.stack([0 * self.k] * len(self.tableau.nodes))
@@ -350,7 +348,7 @@ class Solver:
         return moved, k
 
     def _accept(self, start: float, h: float, end: float, y: Any, moved: Any) -> None:
-        """Keep a step, and the states at the times in it."""
+        """Store a step, and the states at the times in it."""
         times, at = self.times, self.at
         while self.at < len(times) and self.sign * (end - times[self.at]) > 0:
             self.at += 1
@@ -365,7 +363,7 @@ class Solver:
             self.taken.append(Step(start, h, y, ends, inside, parts))
 
     def _equal_steps(self, carry: Sequence[Any], times: Sequence[Any]) -> tuple[Any, Any]:
-        """Take steps of equal size from a time to the next."""
+        """Take equal steps from a time to the next."""
         reals, most, (start, end) = self.reals, self.options.max_step, times
         count = self.options.steps
         if count is None:
@@ -386,7 +384,7 @@ class Solver:
         return (y, k), y
 
     def _size(self, v: Any) -> Any:
-        """Return the root of the mean square of a row; 0 if empty."""
+        """Return the root mean square of a row, or 0 if it is empty."""
         xp = self.tableau.xp
         v = xp.abs(v)
         square, count = xp.vecdot(v, v), max(1, v.shape[-1])
@@ -414,10 +412,10 @@ class Solver:
         return reals.where(reals.isfinite(bend), reals.minimum(100 * guess, found), guess)
 
     def attempt(self, state: Sequence[Any]) -> tuple[Any, ...]:
-        """Try a step whose estimated error is below the tolerances.
+        """Try a step, and accept it if its estimated error is below the tolerances.
 
-        The state: the time, the row and its slope, the size of the next step, the number of steps tried, and the size
-        and the slopes of the last one. After these, if wanted, the number of steps taken.
+        The state contains the time, the row and its slope, the size of the next step, the number of tries, the size and
+        the slopes of the last step, and optionally the number of accepted steps.
         """
         s, y, k, size, tries, _, _, *count = state
         reals, tableau = self.reals, self.tableau
@@ -465,14 +463,14 @@ class Solver:
         if not tableau.traced:
             if not arrived:
                 raise ConvergenceError(
-                    f"odeint: the step from {self.times[self.at - 1]:g} to {time:g} has become {size:.3g} at {s:.6g} "
-                    "without reaching the end; the equation may be stiff or singular there: give a greater rtol, atol "
-                    "or maxsteps"
+                    f"odeint: the integration from {self.times[self.at - 1]:g} to {time:g} must reach the end, got to "
+                    f"{s:.6g} with steps of {size:.3g}. The equation may be stiff or singular there. Pass a larger "
+                    "rtol, atol or maxsteps."
                 )
             return (s, y, k, size, h, slopes), None
-        part = 1 + namespace.where(arrived, (time - s) / h, float("nan"))
-        row = y + (tableau.parts(part) @ slopes) * tableau.like(h)
         s = namespace.where(arrived, s, float("nan"))
+        part = 1 + (time - s) / h
+        row = y + (tableau.parts(part) @ slopes) * tableau.like(h)
         if count:
             state = y - (tableau.array(tableau.matrix[-1]) @ slopes) * tableau.like(h)
             count = [*carry[:4], *count, part, s - h, h, state]
@@ -482,7 +480,8 @@ class Solver:
 class TracedSteps(NamedTuple):
     """The steps of an integration inside a trace.
 
-    They are stacked arrays, with an entry for each time except the first. Time, row, slope and size come before them.
+    The arrays have an entry for each time except the first. ``time``, ``row``, ``slope`` and ``size`` are the state
+    before the steps to the time.
     """
 
     solver: Solver
@@ -491,10 +490,10 @@ class TracedSteps(NamedTuple):
     slope: Any
     size: Any
     count: Any
-    """The number of steps that were taken to the time, 0 where the one before reached it."""
+    """The number of accepted steps to the time, 0 if an earlier step reached it."""
     part: Any
-    """The part of the last step at which the time is."""
+    """The time as a fraction of the last step."""
     start: Any
-    """The last step: its start, its size, and its first row."""
+    """The start, size and first row of the last step."""
     last: Any
     state: Any

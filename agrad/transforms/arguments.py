@@ -180,10 +180,7 @@ class Chosen(Inputs):
         """Call ``f`` with these values as the chosen arguments."""
         args, kwargs = list(self.args), dict(self.kwargs)
         for key, value in zip(self.keys, values, strict=True):
-            if isinstance(key, int):
-                args[key] = value
-            else:
-                kwargs[key] = value
+            (args if isinstance(key, int) else kwargs)[key] = value
         return with_constants(called, self.f, args, kwargs)
 
     def result(self, values: Sequence[Any]) -> Any:
@@ -275,6 +272,13 @@ def content_of(raw: Any) -> Any:
     backend = backend_of(raw)
     look = backend.content(raw)
     return zlib.adler32(backend.to_host(raw).tobytes()) if look is None else look()
+
+
+def state_of(leaf: Any, content: bool = False) -> Any:
+    """Return a value that changes with a write to a Tensor; ``content``: to any array."""
+    if isinstance(leaf, Tensor):
+        return id(leaf.data), id(leaf.node)
+    return content_of(leaf) if content and backend_of_type(type(leaf)) is not None else None
 
 
 def _raw_numbers(tree: Any) -> list[Any]:

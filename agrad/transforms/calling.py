@@ -6,7 +6,7 @@ level. Older levels differentiate it, and higher derivatives are derivatives of 
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from agrad.backends import backend_of_type
@@ -21,6 +21,7 @@ from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError
 from agrad.ops.map_draws import each_member
 from agrad.transforms.arguments import zeros
+from agrad.transforms.trees import replaced
 
 Values = Sequence[Any]
 Back = Callable[[list[Any]], Values]
@@ -57,7 +58,7 @@ class Rules:
 
         ``mapped`` marks the leaves with a batch axis.
         """
-        return _mapped(level, _call((_Members if self.loop else _Mapped)(self, level, mapped), leaves))
+        return wrapped(level, _call((_Members if self.loop else _Mapped)(self, level, mapped), leaves))
 
     def renewed(self) -> "Rules":
         """Return the rules for another call of the same program."""
@@ -118,9 +119,10 @@ def _at(level: Any, outs: Values, nodes: Values) -> list[Any]:
     ]
 
 
-def _mapped(level: Batch, values: Values) -> list[Any]:
-    """Return mapped Tensors of values whose first axis is the batch."""
-    return [level.wrap(strip_constant_levels(value)) if hasattr(value, "shape") else value for value in values]
+def wrapped(level: Batch, values: Values, flags: Iterable[bool] | None = None) -> list[Any]:
+    """Return values as mapped Tensors: by default all arrays, with the batch first."""
+    flags = [hasattr(x, "shape") for x in values] if flags is None else flags
+    return [level.wrap(strip_constant_levels(x)) if m else x for x, m in zip(values, flags, strict=True)]
 
 
 def _tangent(t: Any, out: Any, name: str) -> Any:
@@ -154,8 +156,7 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
         ]
 
     nodes = record_call(rules.name, [leaves[i].node for i in traced], len(floating), pull)
-    by_output = dict(zip(floating, nodes, strict=True))
-    return _at(level, outs, [by_output.get(k) for k in range(len(outs))])
+    return _at(level, outs, replaced([None] * len(outs), floating, nodes))
 
 
 def spread(level: Batch, value: Any) -> Any:
@@ -225,7 +226,7 @@ def _reverse(rules: Rules, inner: Values, traced: Sequence[int]) -> tuple[list[A
         found = back([spread(level, g) for g in gs])
         return [None if g is None else _gathered(level, g) for g in found]
 
-    return _mapped(level, outs), pullback
+    return wrapped(level, outs), pullback
 
 
 def _pulled(rules: Rules, back: Back, gs: list[Any]) -> Values:
@@ -236,7 +237,7 @@ def _pulled(rules: Rules, back: Back, gs: list[Any]) -> Values:
             return back(gs)
     mapped = [spread(level, g) for g in gs]
     members = [_pulled(rules, back, [g[(k, ...)] for g in mapped]) for k in range(level.members)]
-    return _mapped(level, _stacked(members))
+    return wrapped(level, _stacked(members))
 
 
 @contextlib.contextmanager
@@ -262,7 +263,7 @@ def _forward(rules: Rules, inner: Values, traced: Sequence[int], tangents: Value
         with _loop_advice(rules, [*inner, *tangents]):
             return rules.forward(inner, traced, tangents)
     outs, pushed = _forward(*_member_rules(rules, level, inner), traced, [spread(level, t) for t in tangents])
-    return _mapped(level, outs), _mapped(level, pushed)
+    return wrapped(level, outs), wrapped(level, pushed)
 
 
 def check_older(outs: Values, level: Any, name: str) -> None:
@@ -332,7 +333,7 @@ class _Mapped(_Batched):
         return _Mapped(self.rules.renewed(), Batch(self.level.members), self.mapped)
 
     def _runs(self, values: Values, mapped: Sequence[bool]) -> list[list[Any]]:
-        return [[self.level.wrap(strip_constant_levels(x)) if m else x for x, m in zip(values, mapped, strict=True)]]
+        return [wrapped(self.level, values, mapped)]
 
     def _each(self, function: Callable[..., Any], rows: list[Any]) -> list[Any]:
         with _loop_advice(self.rules, rows[0][0]):
@@ -367,10 +368,9 @@ def _by_operand(mapped: Sequence[bool], traced: Sequence[int], found: Values) ->
 
     They are summed over the batch if its elements share the operand.
     """
-    out: list[Any] = [None] * len(mapped)
-    for i, g in zip(traced, found, strict=True):
-        out[i] = g if mapped[i] or not hasattr(g, "shape") else namespace_of((g,)).sum(g, axis=0)
-    return out
+    pairs = zip(traced, found, strict=True)
+    own = [g if mapped[i] or not hasattr(g, "shape") else namespace_of((g,)).sum(g, axis=0) for i, g in pairs]
+    return replaced([None] * len(mapped), traced, own)
 
 
 def _stacked(members: Sequence[Values]) -> list[Any]:

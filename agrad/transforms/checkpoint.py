@@ -21,8 +21,8 @@ from agrad.engine.tape import LEAF, Node, change_mode, mode, next_id, recording_
 from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
 from agrad.errors import RuleError
 from agrad.registry import CALLS
-from agrad.transforms.arguments import check_function, with_constants
-from agrad.transforms.trees import flatten_all, unflatten
+from agrad.transforms.arguments import check_function, state_of, with_constants
+from agrad.transforms.trees import flatten_all, replaced, unflatten
 
 if TYPE_CHECKING:
     from agrad.engine.typed import Overloaded
@@ -102,10 +102,10 @@ def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
     def run() -> list[Any]:
         # new objects for each run: if f writes to its arguments, the next run must not see it
         again = [_handle(value, leaf) for value, leaf in zip(held, leaves, strict=True)]
-        before = [_standing(handle) for handle in again]
+        before = [state_of(handle) for handle in again]
         given, named = unflatten(spec, again)
         out, found = flatten_all(called(f, *given, **named))
-        changed = [i for i, handle in enumerate(again) if _standing(handle) != before[i]]
+        changed = [i for i, handle in enumerate(again) if state_of(handle) != before[i]]
         out_spec[:], written[:] = [found], [leaves[i] for i in changed]
         return [*out, *[again[i] for i in changed]]
 
@@ -128,10 +128,7 @@ def _in_body(f: Function, held: list[Any], spec: Any, outs: list[Any], name: str
         return
 
     def function(given: list[Any]) -> list[Any]:
-        full = list(held)
-        for i, x in zip(inputs, given, strict=True):
-            full[i] = x
-        args, kwargs = unflatten(spec, full)
+        args, kwargs = unflatten(spec, replaced(held, inputs, given))
         found = flatten_all(f(*args, **kwargs))[0]
         return [found[k] for k in arrays]
 
@@ -139,8 +136,7 @@ def _in_body(f: Function, held: list[Any], spec: Any, outs: list[Any], name: str
         return checkpoint(program)(given)
 
     leaves = [held[i] for i in inputs]
-    for k, made in zip(arrays, trace.defined(name, results, function, leaves, leaves, again), strict=True):
-        outs[k] = made
+    outs[:] = replaced(outs, arrays, trace.defined(name, results, function, leaves, leaves, again))
 
 
 def _handle(value: Any, leaf: Any) -> Any:
@@ -149,11 +145,6 @@ def _handle(value: Any, leaf: Any) -> Any:
         return leaf
     value = strip_constant_levels(value)
     return tensor_of(value) if is_tensor(leaf) else value
-
-
-def _standing(value: Any) -> tuple[int, int]:
-    """Return the identities of the value and node of a Tensor, which a write changes."""
-    return (id(value.data), id(value.node)) if isinstance(value, Tensor) else (0, 0)
 
 
 def _cut(run: Callable[[], list[Any]], name: str) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from agrad.backends import backend_of, backend_of_type
+from agrad.backends import backend_of
 from agrad.engine.calls import Call, lift_all, stopped
 from agrad.engine.joining import moves, returned
 from agrad.engine.levels import lift
@@ -22,10 +22,11 @@ from agrad.errors import (
     ShapeError,
     described,
 )
-from agrad.transforms.arguments import content_of, zeros
+from agrad.ops.shared import raw_of
+from agrad.transforms.arguments import state_of, zeros
 from agrad.transforms.calling import Back, Rules, Values, call, differentiable, tensors_where_given
 from agrad.transforms.linear import LinearTape, nonlinear
-from agrad.transforms.trees import flatten_all, tree_map, unflatten
+from agrad.transforms.trees import flatten_all, replaced, tree_map, unflatten
 
 __all__ = ["custom_jvp", "custom_vjp", "stop_gradient"]
 
@@ -176,10 +177,10 @@ class CustomRules(Rules):
         """
         first = all(f is not known for known in self.custom.seen)
         held = [(leaf.data, leaf.node) for leaf in leaves if isinstance(leaf, Tensor)]  # for their ids to stay theirs
-        before = [_standing(leaf, first) for leaf in leaves]
+        before = [state_of(leaf, first) for leaf in leaves]
         out = f(*self.arguments(leaves))
         for leaf, kept in zip(leaves, before, strict=True):
-            if _standing(leaf, first) != kept:
+            if state_of(leaf, first) != kept:
                 raise OperandError(
                     f"{self.name}: a function with custom rules must not write to an argument, but it wrote to one of "
                     f"shape {tuple(leaf.shape)}. Write to a copy, y = x + 0, and return it."
@@ -187,13 +188,6 @@ class CustomRules(Rules):
         if first and not held:
             self.custom.seen.append(f)
         return out
-
-
-def _standing(leaf: Any, whole: bool) -> Any:
-    """Return a value that changes if a leaf is written to; of a plain array only if ``whole``."""
-    if isinstance(leaf, Tensor):
-        return id(leaf.data), id(leaf.node)
-    return content_of(leaf) if whole and backend_of_type(type(leaf)) is not None else None
 
 
 class _VjpRules(CustomRules):
@@ -258,8 +252,7 @@ class _VjpRules(CustomRules):
                 f"{self.name}: in forward mode bwd must consist of agrad functions, because it is transposed "
                 f"({error}). Use custom_jvp, or differentiate in reverse mode."
             ) from error
-        by_output = dict(zip(floating, push(list(tangents)), strict=True))
-        return outs, [by_output.get(k) for k in range(len(outs))]
+        return outs, replaced([None] * len(outs), floating, push(list(tangents)))
 
 
 class custom_vjp(_Custom):
@@ -364,8 +357,7 @@ class _JvpRules(CustomRules):
         back = transpose(push, [leaves[i] for i in traced], f"{self.name}: the rule")
 
         def pullback(gs: list[Any]) -> list[Any]:
-            by_place = dict(zip(traced, back(gs), strict=True))
-            return [by_place.get(i) for i in range(len(leaves))]
+            return replaced([None] * len(leaves), traced, back(gs))
 
         return outs, pullback
 
@@ -527,6 +519,6 @@ def _same(a: Any, b: Any) -> bool:
     """Return True if two results of one computation have the same values."""
     if a is None or b is None:
         return a is b
-    first, second = (backend_of(raw).to_host(raw) for raw in (x.raw if isinstance(x, Tensor) else x for x in (a, b)))
+    first, second = (backend_of(raw).to_host(raw) for raw in map(raw_of, (a, b)))
     bound = 1e-3 * float(np.max(np.abs(first), initial=0.0))
     return first.shape == second.shape and bool(np.allclose(first, second, 1e-3, bound, equal_nan=True))

@@ -41,7 +41,7 @@ __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 Function = Callable[..., Any]
 
 
-class _Outputs:
+class Outputs:
     """Result of a function at a level: structure, values, records, and aux."""
 
     def __init__(self, out: Any, aux: Any, level: Level, inputs: Inputs) -> None:
@@ -84,34 +84,66 @@ def _as_array(leaf: Any, place: TreePath, what: str) -> Any:
     )
 
 
-def _in_reverse(run: Recording, outs: _Outputs, chunk_size: int | None) -> list[list[Any]]:
-    """Return the Jacobian by output and input leaf, in reverse mode."""
-    inputs, total, rows = run.inputs, count_elements(outs.values), []
+Push = Callable[[list[Any]], tuple[Outputs, list[Any]]]
+"""A function from the tangents of the input leaves, None for zero, to the outputs and their tangents."""
+UnitsOf = Callable[[slice], Units]
+"""A function that returns the vectors at some places as a batch: cotangents, or tangents."""
+
+
+def pulled_rows(
+    run: Recording, outs: Outputs, total: int, chunk_size: int | None, units_of: UnitsOf = Units
+) -> list[Any]:
+    """Return the products of ``total`` cotangents and the Jacobian, by input leaf."""
+    rows = []
     for places in chunks(total, chunk_size):
-        units = Units(places)
+        units = units_of(places)
         found = backward_pass(starting_cotangents(outs.records, units.of(outs.values)), retain=places.stop < total)
-        rows.append([units.rows(found.get(root), x) for root, x in zip(run.roots, inputs.values, strict=True)])
-    by_input = [parts_of(joined(part), outs.values) for part in zip(*rows, strict=True)]
+        rows.append([units.rows(found.get(root), x) for root, x in zip(run.roots, run.inputs.values, strict=True)])
+    return [joined(part) for part in zip(*rows, strict=True)]
+
+
+def pushed_columns(
+    inputs: Inputs, push: Push, total: int, chunk_size: int | None, units_of: UnitsOf = Units
+) -> tuple[Outputs, list[Any]]:
+    """Return the outputs, and the products of the Jacobian and ``total`` tangents."""
+    columns = []
+    for places in chunks(total, chunk_size):
+        units = units_of(places)  # their level is older than one that ``push`` opens to carry them as tangents
+        outs, tangents = push(units.of(inputs.values))
+        columns.append([units.rows(t, y) for t, y in zip(tangents, outs.values, strict=True)])
+    return outs, [joined(part) for part in zip(*columns, strict=True)]
+
+
+def forward_call(chosen: Chosen, has_aux: bool) -> Push:
+    """Return a function that calls ``f`` in forward mode."""
+
+    def push(tangents: list[Any]) -> tuple[Outputs, list[Any]]:
+        level = Forward()
+        try:
+            out = chosen.call(chosen.lift(level, tangents))
+        finally:
+            level.end()
+        out, aux = aux_of(out, chosen.what) if has_aux else (out, None)
+        outs = Outputs(out, aux, level, chosen)
+        return outs, outs.records
+
+    return push
+
+
+def _in_reverse(run: Recording, outs: Outputs, chunk_size: int | None) -> list[list[Any]]:
+    """Return the Jacobian by output and input leaf, in reverse mode."""
+    inputs, rows = run.inputs, pulled_rows(run, outs, count_elements(outs.values), chunk_size)
+    by_input = [parts_of(part, outs.values) for part in rows]
     return [
         [shaped(part, (*y.shape, *x.shape)) for part, x in zip(parts, inputs.values, strict=True)]
         for y, parts in zip(outs.values, zip(*by_input, strict=True), strict=True)
     ]
 
 
-def _forward(
-    inputs: Inputs, push: Callable[[list[Any]], tuple[_Outputs, list[Any]]], chunk_size: int | None
-) -> tuple[_Outputs, list[list[Any]]]:
-    """Return the outputs, and the Jacobian by output and input leaf.
-
-    ``push`` maps the tangents of the input leaves, None for zero, to the outputs and their tangents.
-    """
-    columns = []
-    for places in chunks(count_elements(inputs.values), chunk_size):
-        units = Units(places)  # their level is older than one that ``push`` opens to carry them as tangents
-        outs, tangents = push(units.of(inputs.values))
-        columns.append([units.rows(t, y) for t, y in zip(tangents, outs.values, strict=True)])
-    by_output = zip(zip(*columns, strict=True), outs.values, strict=True)
-    return outs, [_by_input(joined(part), y, inputs) for part, y in by_output]
+def _forward(inputs: Inputs, push: Push, chunk_size: int | None) -> tuple[Outputs, list[list[Any]]]:
+    """Return the outputs, and the Jacobian by output and input leaf."""
+    outs, columns = pushed_columns(inputs, push, count_elements(inputs.values), chunk_size)
+    return outs, [_by_input(part, y, inputs) for part, y in zip(columns, outs.values, strict=True)]
 
 
 def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
@@ -126,25 +158,15 @@ def _by_input(columns: Any, y: Any, inputs: Inputs) -> list[Any]:
 
 def _forward_mode(
     chosen: Chosen, chunk_size: int | None, has_aux: bool, holomorphic: bool
-) -> tuple[_Outputs, list[list[Any]]]:
+) -> tuple[Outputs, list[list[Any]]]:
     """Return the outputs, and the Jacobian by output and input leaf.
 
     The function is called once for each chunk, in forward mode.
     """
     if not holomorphic:
-        _check_real(chosen)
+        check_real(chosen)
 
-    def push(tangents: list[Any]) -> tuple[_Outputs, list[Any]]:
-        level = Forward()
-        try:
-            out = chosen.call(chosen.lift(level, tangents))
-        finally:
-            level.end()
-        out, aux = aux_of(out, chosen.what) if has_aux else (out, None)
-        outs = _Outputs(out, aux, level, chosen)
-        return outs, outs.records
-
-    outs, blocks = _forward(chosen, push, chunk_size)
+    outs, blocks = _forward(chosen, forward_call(chosen, has_aux), chunk_size)
     if holomorphic:
         outs.check(holomorphic)
     return outs, blocks
@@ -152,13 +174,13 @@ def _forward_mode(
 
 def _on_tape(
     chosen: Chosen, chunk_size: int | None, has_aux: bool, holomorphic: bool, any_way: bool
-) -> tuple[_Outputs, list[list[Any]]]:
+) -> tuple[Outputs, list[list[Any]]]:
     """Return the same as ``_forward_mode``, with one call of the function on a tape.
 
     The mode is reverse, or with ``any_way`` the cheaper mode.
     """
     run = Recording(chosen, chosen.call, has_aux)
-    outs = _Outputs(run.out, run.aux, run.level, chosen)
+    outs = Outputs(run.out, run.aux, run.level, chosen)
     if any_way and _forward_is_less(chosen, outs, holomorphic):
         if holomorphic:
             outs.check(holomorphic)
@@ -170,7 +192,7 @@ def _on_tape(
     return outs, _in_reverse(run, outs, chunk_size)
 
 
-def _forward_is_less(inputs: Inputs, outs: _Outputs, holomorphic: bool) -> bool:
+def _forward_is_less(inputs: Inputs, outs: Outputs, holomorphic: bool) -> bool:
     if not holomorphic:
         if any(is_complex(value.dtype) for value in inputs.values):
             return False
@@ -179,7 +201,7 @@ def _forward_is_less(inputs: Inputs, outs: _Outputs, holomorphic: bool) -> bool:
     return count_elements(inputs.values) < count_elements(outs.values)
 
 
-def _check_real(inputs: Inputs) -> None:
+def check_real(inputs: Inputs) -> None:
     for i, value in enumerate(inputs.values):
         if is_complex(value.dtype):
             raise DtypeError(
@@ -221,11 +243,7 @@ def jacrev(
     chunk_size: int | None = None,
 ) -> Callable[P, Any]: ...
 def jacrev(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return a function that computes the Jacobian of ``f`` in reverse mode.
 
@@ -284,11 +302,7 @@ def jacfwd(
     chunk_size: int | None = None,
 ) -> Callable[P, Any]: ...
 def jacfwd(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return a function that computes the Jacobian of ``f`` in forward mode.
 
@@ -348,11 +362,7 @@ def jacobian(
     chunk_size: int | None = None,
 ) -> Callable[P, Any]: ...
 def jacobian(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return a function that computes the Jacobian of ``f``.
 
@@ -420,11 +430,7 @@ def hessian(
     chunk_size: int | None = None,
 ) -> Callable[P, Any]: ...
 def hessian(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
     """Return a function that computes the Hessian of ``f``.
 

@@ -11,8 +11,8 @@ from agrad.backends import backend_of
 from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.calls import lift_all
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, NotDifferentiableError
+from agrad.ops.shared import raw_of
 from agrad.transforms.arguments import check_function, paired
 from agrad.transforms.calling import Back, Rules, Values, call, differentiable, tensors_where_given
 from agrad.transforms.trees import flatten_all, unflatten
@@ -135,7 +135,7 @@ class _Differences(Rules):
 
 
 def _host(value: Any) -> np.ndarray:
-    raw = value.raw if isinstance(value, Tensor) else value
+    raw = raw_of(value)
     return np.asarray(backend_of(raw).to_host(raw))
 
 
@@ -148,7 +148,7 @@ def _units(leaf: Any) -> Any:
 
     For a mapped leaf it is the largest magnitude of all elements.
     """
-    raw = leaf.raw if isinstance(leaf, Tensor) else leaf
+    raw = raw_of(leaf)
     backend = backend_of(raw)
     host = _host(leaf)
     shape = tuple(leaf.shape)

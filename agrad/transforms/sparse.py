@@ -15,9 +15,7 @@ import numpy as np
 from agrad.backends import backend_of
 from agrad.control.bodies import StatefulBody, example, traced_body
 from agrad.dtypes import dtype_name, is_floating
-from agrad.engine.backward import backward_pass
 from agrad.engine.calls import lift_all
-from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Forward
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.notation import primitive
@@ -25,6 +23,7 @@ from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, ShapeError, TracedValueError, described
 from agrad.jit.state import CapturedState
+from agrad.ops.shared import raw_of
 from agrad.shapes import size
 from agrad.transforms.arguments import (
     ArgNums,
@@ -32,7 +31,6 @@ from agrad.transforms.arguments import (
     aux_of,
     check_chunk_size,
     check_function,
-    chunks,
     content_of,
     copy_tree_if_aliased,
     is_array,
@@ -40,10 +38,10 @@ from agrad.transforms.arguments import (
 from agrad.transforms.coloring import Coloring, colored
 from agrad.transforms.dependence import Entry, Walk, host, sparse_of_scipy
 from agrad.transforms.grad import Recording, grad
-from agrad.transforms.jacobian import _check_real, _Outputs
+from agrad.transforms.jacobian import Outputs, check_real, forward_call, pulled_rows, pushed_columns
 from agrad.transforms.sparse_array import Coordinates, matrix_of, placed
 from agrad.transforms.trees import flatten, flatten_all, tree_map, unflatten
-from agrad.transforms.units import Units
+from agrad.transforms.units import Units, shaped
 
 __all__ = ["sparse_hessian", "sparse_jacobian"]
 
@@ -85,7 +83,7 @@ class _Seeds(Units):
         self.colors = colors
 
     def _leaf(self, like: Any, offset: int) -> Any:
-        raw = like.raw if isinstance(like, Tensor) else like
+        raw = raw_of(like)
         mine = self.colors[offset : offset + size(like.shape)]
         seeds = (mine == np.arange(self.start, self.stop)[:, None]).astype(dtype_name(raw.dtype))
         if self.batch is None:
@@ -230,7 +228,7 @@ class _Patterns:
                 out = inner.call(inner.lift(level, given[count : 2 * count]))
             finally:
                 level.end()
-            outs = _Outputs(aux_of(out, chosen.what)[0] if self.has_aux else out, None, level, inner)
+            outs = Outputs(aux_of(out, chosen.what)[0] if self.has_aux else out, None, level, inner)
             heights[:] = [size(y.shape) for y in outs.values]
             return [0.0 if t is None else t for t in outs.records]
 
@@ -274,39 +272,19 @@ def _constants(state: Any) -> list[bytes]:
 # ------------------------------------------------------------------ passes
 
 
-def _by_columns(chosen: Chosen, plan: _Plan, has_aux: bool, chunk_size: int) -> tuple[_Outputs, list[Any]]:
-    """Return the outputs, and the products with the colors, of shape (colors, rows) for each output."""
-    products = []
-    for places in chunks(plan.coloring.number, chunk_size):
-        units, level = _Seeds(places, plan.coloring.colors), Forward()
-        tangents = units.of(chosen.values)
-        try:
-            out = chosen.call(chosen.lift(level, tangents))
-        finally:
-            level.end()
-        out, aux = aux_of(out, chosen.what) if has_aux else (out, None)
-        outs = _Outputs(out, aux, level, chosen)
-        products.append([units.rows(t, y) for t, y in zip(outs.records, outs.values, strict=True)])
-    return outs, [_flat(parts) for parts in zip(*products, strict=True)]
+def _products(chosen: Chosen, plan: _Plan, has_aux: bool, chunk_size: int) -> tuple[Outputs, list[Any]]:
+    """Return the outputs, and the products with the colors, flat for each color.
 
-
-def _by_rows(chosen: Chosen, plan: _Plan, has_aux: bool, chunk_size: int) -> tuple[_Outputs, list[Any]]:
-    """Return the outputs, and the products with the colors, of shape (colors, columns) for each input."""
-    run, products = Recording(chosen, chosen.call, has_aux), []
-    outs = _Outputs(run.out, run.aux, run.level, chosen)
-    for places in chunks(plan.coloring.number, chunk_size):
-        units = _Seeds(places, plan.coloring.colors)
-        starts = starting_cotangents(outs.records, units.of(outs.values))
-        found = backward_pass(starts, retain=places.stop < plan.coloring.number)
-        products.append([units.rows(found.get(root), x) for root, x in zip(run.roots, chosen.values, strict=True)])
-    return outs, [_flat(parts) for parts in zip(*products, strict=True)]
-
-
-def _flat(parts: Sequence[Any]) -> Any:
-    """Return the products of all chunks, flat for each color."""
-    xp = namespace_of(parts)
-    whole = parts[0] if len(parts) == 1 else xp.concat(list(parts), axis=0)
-    return xp.reshape(whole, (whole.shape[0], size(whole.shape[1:])))
+    They are of shape (colors, rows) for each output, or (colors, columns) for each input.
+    """
+    total, seeds = plan.coloring.number, functools.partial(_Seeds, colors=plan.coloring.colors)
+    if plan.forward:
+        outs, found = pushed_columns(chosen, forward_call(chosen, has_aux), total, chunk_size, seeds)
+    else:
+        run = Recording(chosen, chosen.call, has_aux)
+        outs = Outputs(run.out, run.aux, run.level, chosen)
+        found = pulled_rows(run, outs, total, chunk_size, seeds)
+    return outs, [shaped(x, (x.shape[0], size(x.shape[1:]))) for x in found]
 
 
 def _sparse(
@@ -330,12 +308,12 @@ def _sparse(
     @functools.wraps(f)
     def matrix(*args: Any, **kwargs: Any) -> Any:
         chosen = Chosen(f, args, kwargs, argnums, f"the {name} of {getattr(f, '__name__', 'a function')}", False)
-        _check_real(chosen)
+        check_real(chosen)
         plan = plan_of(chosen)
         widths = tuple([size(x.shape) for x in chosen.values])
         _check_size(chosen.what, "columns", plan.shape[1], sum(widths))
         most = chunk_size or max(1, AT_ONCE // max(*plan.shape, 1))
-        outs, products = (_by_columns if plan.forward else _by_rows)(chosen, plan, has_aux, most)
+        outs, products = _products(chosen, plan, has_aux, most)
         outs.check(False)
         heights = tuple([size(y.shape) for y in outs.values])
         _check_size(chosen.what, "rows", plan.shape[0], sum(heights))
@@ -366,11 +344,7 @@ def _check_size(what: str, axis: str, found: int, wanted: int) -> None:
 
 
 def sparse_jacobian(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    sparsity: Any = None,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, sparsity: Any = None, chunk_size: int | None = None
 ) -> Function:
     """Return the function that computes the Jacobian of ``f`` as a sparse matrix.
 
@@ -449,11 +423,7 @@ def sparse_jacobian(
 
 
 def sparse_hessian(
-    f: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    sparsity: Any = None,
-    chunk_size: int | None = None,
+    f: Function, argnums: ArgNums = 0, has_aux: bool = False, sparsity: Any = None, chunk_size: int | None = None
 ) -> Function:
     """Return the function that computes the Hessian of ``f`` as a sparse matrix.
 

@@ -104,6 +104,14 @@ def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
     return unflatten(spec, [function(leaf) for leaf in leaves])
 
 
+def replaced(values: Sequence[Any], places: Iterable[int], new: Iterable[Any]) -> list[Any]:
+    """Return values with new ones at some places."""
+    out = list(values)
+    for place, value in zip(places, new, strict=True):
+        out[place] = value
+    return out
+
+
 def paths(tree: Any, none_is_leaf: bool = False) -> list[str]:
     """Return the path of each leaf in Python's notation: ``['layers'][0]``."""
     accessors, _, _ = optree.tree_flatten_with_accessor(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE)

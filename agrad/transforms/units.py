@@ -7,6 +7,7 @@ from agrad.backends import backend_of
 from agrad.engine.batching import Batch
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import Tensor
+from agrad.ops.shared import raw_of
 from agrad.shapes import size
 from agrad.transforms.arguments import zeros
 
@@ -42,7 +43,7 @@ class Units:
         count = size(like.shape)
         if self.start >= offset + count or self.stop <= offset:
             return None
-        raw = like.raw if isinstance(like, Tensor) else like
+        raw = raw_of(like)
         backend = backend_of(raw)
         xp, device = backend.xp, backend.device_of(raw)
         eye = xp.eye(self.count, count, k=self.start - offset, dtype=raw.dtype, device=device)

@@ -133,8 +133,10 @@ def test_a_write_to_a_raw_result_changes_nothing_else(name: str) -> None:
 
 def test_a_write_to_a_result_changes_no_constant() -> None:
     k = np.ones(2)
-    run = agrad.jit(
-        lambda x: agrad.while_loop(lambda v: agrad.sum(v[0]) < 40, lambda v: (v[0] * 2.0, k[:]), (x, k * 2.0))[1]
-    )
-    run(X)[...] = -7.0
-    assert k.tolist() == run(X).tolist() == [1.0, 1.0]
+    for f in (
+        lambda x: agrad.while_loop(lambda v: agrad.sum(v[0]) < 40, lambda v: (v[0] * 2.0, k[:]), (x, k * 2.0))[1],
+        lambda x: agrad.cond(x[0, 0] > 0, lambda: k, lambda: x[0]),
+    ):
+        run = agrad.jit(f)
+        run(X)[...] = -7.0
+        assert k.tolist() == run(X).tolist() == [1.0, 1.0]

@@ -145,15 +145,6 @@ def test_maps(case: Any, place: Any) -> None:
         assert_close(agrad.jit(of_map)(xs), expected, "gradient of a map", 1e-9)
 
 
-def test_a_mapped_condition_outside_of_jit(place: Any) -> None:
-    xs = place(np.asarray([0.5, -2.0, 3.0]))
-    f = lambda v: agrad.cond(v > 0, lambda: agrad.sin(v), lambda: v * v)  # noqa: E731
-    at = host(xs)
-    assert_close(agrad.vmap(agrad.grad(f))(xs), np.where(at > 0, np.cos(at), 2 * at), "derivative of each member's")
-    doubled = lambda v: agrad.while_loop(lambda w: w < 10, lambda w: w * 2, agrad.abs(v))  # noqa: E731
-    assert_close(agrad.vmap(doubled)(xs), [16.0, 16.0, 12.0], "each member stops")
-
-
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
 def test_the_branch_that_does_not_count_leaves_no_nan(place: Any) -> None:
     f = lambda v: agrad.cond(v > 0, lambda: agrad.sqrt(v), lambda: v * v)  # noqa: E731
@@ -267,7 +258,7 @@ def test_random_draws_differ_from_step_to_step() -> None:
     f = agrad.jit(lambda x: agrad.scan(lambda c, v: (c, v + agrad.random.normal(draws.key())), x[0], x)[1])
     rows = host(f(np.zeros(4)))
     assert len(set(rows.tolist())) == 4
-    with pytest.raises(TracedValueError, match="state of a Generator inside jit"):
+    with pytest.raises(TracedValueError, match="the state of a Generator inside jit"):
         agrad.jit(lambda x: agrad.while_loop(lambda v: v < 3, lambda v: v + agrad.random.uniform(draws.key()), x))(
             np.asarray(0.0)
         )
@@ -285,17 +276,25 @@ def test_numbers_of_the_call(place: Any) -> None:
 @pytest.mark.parametrize(
     ("f", "error", "match"),
     [
-        (lambda x: agrad.cond(x[0] > 0, lambda: x, lambda: x[0]), ShapeError, "result 0 is float64"),
-        (lambda x: agrad.cond(x[0] > 0, lambda: x, lambda: (x, x)), ShapeError, "structure must be the same"),
+        (
+            lambda x: agrad.cond(x[0] > 0, lambda: x, lambda: x[0]),
+            ShapeError,
+            "result 0 must be the same in all branches, got float64",
+        ),
+        (lambda x: agrad.cond(x[0] > 0, lambda: x, lambda: (x, x)), ShapeError, "must return the same structure"),
         (lambda x: agrad.cond(x > 0, lambda: x, lambda: x), ShapeError, "Reduce it first"),
-        (lambda x: agrad.cond(x[0] > 0, lambda: (x, "a"), lambda: (x, "b"))[0], ShapeError, "no array"),
-        (lambda x: agrad.switch(x[0], [agrad.sin], x), OperandError, "is an integer, not float64"),
-        (lambda x: agrad.switch(0, [], x), OperandError, "must be a branch"),
+        (lambda x: agrad.cond(x[0] > 0, lambda: (x, "a"), lambda: (x, "b"))[0], ShapeError, "got 'b' and 'a'"),
+        (lambda x: agrad.switch(x[0], [agrad.sin], x), OperandError, "must be an integer, got float64"),
+        (lambda x: agrad.switch(0, [], x), OperandError, "at least one function"),
         (lambda x: agrad.while_loop(lambda v: v > 0, lambda v: v, x), ShapeError, "Reduce it first"),
-        (lambda x: agrad.while_loop(lambda v: v[0] > 0, lambda v: v[0], x), ShapeError, "shape and dtype must stay"),
-        (lambda x: agrad.scan(lambda c, v: (c, "y"), x, x), OperandError, r"agrad\.asarray makes one"),
-        (lambda x: agrad.scan(lambda c, v: (c[0], v), x, x), ShapeError, "shape and dtype must stay"),
-        (lambda x: agrad.fori_loop(0.5, 3, lambda i, v: v, x), OperandError, "a bound is an integer, not 0.5"),
+        (
+            lambda x: agrad.while_loop(lambda v: v[0] > 0, lambda v: v[0], x),
+            ShapeError,
+            "must not change the shape and dtype",
+        ),
+        (lambda x: agrad.scan(lambda c, v: (c, "y"), x, x), OperandError, r"Use agrad\.asarray"),
+        (lambda x: agrad.scan(lambda c, v: (c[0], v), x, x), ShapeError, "must not change the shape and dtype"),
+        (lambda x: agrad.fori_loop(0.5, 3, lambda i, v: v, x), OperandError, "lower must be an integer, got 0.5"),
         (lambda x: agrad.scan(lambda c, v: (c + 1, float(v)), x, x), TracedValueError, "inside scan: f"),
     ],
 )
@@ -326,7 +325,7 @@ def test_fori_loop_is_pythons_outside_of_jit() -> None:
     assert agrad.fori_loop(2, 5, lambda i, v: (seen.append(i), v + i)[1], 0) == 9
     assert seen == [2, 3, 4]
     assert agrad.fori_loop(3, 3, lambda i, v: v + 1, 7) == 7
-    with pytest.raises(OperandError, match="a bound is an integer"):
+    with pytest.raises(OperandError, match="upper must be an integer"):
         agrad.fori_loop(0, "3", lambda i, v: v, 0)
 
 
@@ -386,7 +385,7 @@ def test_writes_are_refused() -> None:
         return b
 
     for f in (lambda x: agrad.scan(step, x, x)[0], own, operand):
-        with pytest.raises(TracedValueError, match=r"Write into a copy, y = x \+ 0"):
+        with pytest.raises(TracedValueError, match=r"Write to a copy, y = x \+ 0"):
             agrad.jit(f)(X)
     assert b.tolist() == [1.0, 2.0, 3.0]
 
@@ -399,14 +398,6 @@ def test_writes_are_refused() -> None:
         return agrad.scan(step, x, x)[0]
 
     assert_close(agrad.jit(local)(X), [2.0, -1.2, 2.0], "a copy")
-
-
-def test_results_are_the_callers() -> None:
-    k = np.ones(3)
-    run = agrad.jit(lambda x: agrad.cond(x[0] > 0, lambda: k, lambda: x))
-    first = run(X)
-    first[:] = -7
-    assert k.tolist() == run(X).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_numbers_with_derivatives_and_maps(place: Any) -> None:
@@ -446,7 +437,7 @@ def test_fori_loop_keeps_the_dtype(dtype: str, place: Any) -> None:
 def test_leaves_that_are_no_arrays_stay(start: Any) -> None:
     f = lambda x: agrad.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1]), (x, start))[0]  # noqa: E731
     assert_close(agrad.jit(f)(X), X + 3, "as it was")
-    with pytest.raises(OperandError, match="carry arrays and numbers, from the start"):
+    with pytest.raises(OperandError, match="Carry arrays and numbers from the start"):
         agrad.jit(lambda x: agrad.fori_loop(0, 3, lambda i, c: (c[0], x), (x, start))[0])(X)
 
 

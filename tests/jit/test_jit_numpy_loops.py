@@ -125,3 +125,23 @@ def test_a_step_is_a_few_calls_without_new_arrays(monkeypatch: pytest.MonkeyPatc
         "tanh",
     ]
     assert body[-1] == "a0 = o0"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("x", [0.1, -2.5, float("nan")])
+def test_choices_between_numbers_have_the_types_of_numpy(dtype: str, x: float) -> None:
+    """Jitted code on NumPy chooses between scalars without ``numpy.where``; its results are the same arrays."""
+
+    def chosen(x: Any) -> tuple[Any, Any]:
+        small = agrad.where((x * x < 1) & (x == x), x * 2, 0.1)
+        return agrad.where(small > 0.15, small + 1, agrad.where(x <= -2.5, -x, small)) * 3, small
+
+    def looped(x: Any) -> Any:
+        step = lambda i, c: (agrad.where(c[0] > c[1], c[0] / 2, c[1]), chosen(c[0])[0])  # noqa: E731
+        return agrad.fori_loop(0, 3, step, (x + 0, x * 2))
+
+    for given in (np.asarray(x, dtype), np.dtype(dtype).type(x)):
+        for f in (chosen, looped):
+            for found, expected in zip(agrad.jit(f)(given), f(given), strict=True):
+                assert (type(found), found.dtype) == (type(expected), expected.dtype)
+                np.testing.assert_array_equal(found, expected)

@@ -104,7 +104,7 @@ def test_elementwise_special_values(dtype: Any) -> None:
 
 
 def test_where_keeps_every_bit(dtype: Any) -> None:
-    n = numpy_fused._BRANCHY
+    n = numpy_fused.BRANCHY
     a, b = np.resize(special(dtype), n), np.resize(special(dtype)[::-1], n + 1)[1:]
     condition = np.random.default_rng(0).random(n) < 0.5
     assert np.where(condition, a, b).tobytes() == numpy_fused.where(condition, a, b).tobytes()

@@ -114,15 +114,13 @@ def test_a_function_that_cannot_be_traced_runs_without_jit() -> None:
 def test_wrong_arguments() -> None:
     x, y = in_chunks()
     f = chunked(loss)
-    with pytest.raises(OperandError, match="must have one Dask array or more, got ndarray"):
-        f(W, X, Y)
-    with pytest.raises(OperandError, match="must have a floating-point array of parameters"):
-        f(3, x, y)
-    with pytest.raises(ShapeError, match=r"equal numbers of rows, got \[50, 103\]"):
-        f(W, x, y[:50])
-    with pytest.raises(ShapeError, match=r"shape \(\), got shape \(\d+,\)"):
-        chunked(lambda w, X: X @ w)(W["a"], x)
-    with pytest.raises(OperandError, match="must be real"):
-        f({**W, "a": W["a"] + 0j}, x, y)
-    with pytest.raises(OperandError, match="with respect to the parameters"):
-        agrad.grad(f, argnums=1)(W, x, y)
+    for call, error, match in (
+        (lambda: f(W, X, Y), OperandError, "must have one Dask array or more, got ndarray"),
+        (lambda: f(3, x, y), OperandError, "must have a floating-point array of parameters"),
+        (lambda: f(W, x, y[:50]), ShapeError, r"equal numbers of rows, got \[50, 103\]"),
+        (lambda: chunked(lambda w, X: X @ w)(W["a"], x), ShapeError, r"shape \(\), got shape \(\d+,\)"),
+        (lambda: f({**W, "a": W["a"] + 0j}, x, y), OperandError, "must be real"),
+        (lambda: agrad.grad(f, argnums=1)(W, x, y), OperandError, "with respect to the parameters"),
+    ):
+        with pytest.raises(error, match=match):
+            call()

@@ -19,7 +19,7 @@ REFUSALS: dict[str, tuple[str, str]] = {
         "TracedValueError",
         r"boolean index|by a (mapped )?mask|nonzero|^numpy\(\) (of|must)",
     ),
-    "a loop of unknown length": ("NotDifferentiableError", r"^while_loop inside jit or vmap has no derivative"),
+    "a loop of unknown length": ("NotDifferentiableError", r"^while_loop inside jit or vmap cannot be differentiated"),
     "a Tensor is written into a raw array": ("RefusedFunctionError", r"must be a Tensor, got ndarray"),
 }
 """By kind: the error that refuses a program, and a part of its text; all but the last only where it picks by values."""

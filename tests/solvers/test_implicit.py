@@ -86,11 +86,11 @@ def by_steps(w: Any, b: Any) -> Any:
     return agrad.stack(rows)
 
 
-def by_odeint(accuracy: float) -> Function:
+def by_odeint(**how: Any) -> Function:
     def solve(w: Any, b: Any) -> Any:
         like = agrad.asarray(b)
         times = agrad.asarray(T.tolist(), dtype=agrad.float64, backend=like.backend, device=like.device)
-        return agrad.odeint(lambda y, s: agrad.tanh(mv(w, y)) - y * (s * 0.3), b, times, rtol=accuracy, atol=accuracy)
+        return agrad.odeint(lambda y, s: agrad.tanh(mv(w, y)) - y * (s * 0.3), b, times, **how)
 
     return solve
 
@@ -101,11 +101,13 @@ PAIRS: dict[str, tuple[Function, Function, float]] = {
     "gmres": (by_krylov("gmres"), directly, 1e-10),
     "cg": (by_krylov("cg"), directly, 1e-10),
     "bicgstab": (by_krylov("bicgstab"), directly, 1e-10),
-    "odeint": (by_odeint(1e-10), by_steps, 1e-6),
+    "dopri5": (by_odeint(rtol=1e-10, atol=1e-10), by_steps, 1e-6),
+    "tsit5": (by_odeint(method="tsit5", rtol=1e-9, atol=1e-9), by_steps, 1e-6),
+    "rk4": (by_odeint(method="rk4", steps=30), by_steps, 1e-6),
 }
 # fewer steps where a step takes a while
 ANYWHERE = {name: PAIRS[name] for name in ("fixed_point", "root", "gmres")} | {
-    "odeint": (by_odeint(1e-5), by_steps, 1e-3)
+    "odeint": (by_odeint(rtol=1e-5, atol=1e-5), by_steps, 1e-3)
 }
 
 
@@ -256,14 +258,14 @@ def test_roots_whose_squares_overflow() -> None:
 
 
 def test_what_diverges_is_no_solution() -> None:
-    moves = "fixed_point: x still moves by .* give a better x0"
+    moves = "fixed_point: f must converge in 1000 iterations, got .* Pass a better x0"
     for call, message in (
         (lambda: agrad.fixed_point(lambda y: y * 2 + 1, np.asarray(0.5)), moves),
         (lambda: agrad.fixed_point(lambda y: y * y, np.asarray([2.0])), moves),
         (lambda: agrad.vmap(lambda b: agrad.fixed_point(lambda y: y * b + 1, b))(np.asarray([0.5, 2.0])), moves),
-        (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.inf])), "gmres left a residual of inf"),
-        (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.nan])), "gmres left a residual of nan"),
-        (lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)), "root: .* still inf, .* start nearer to a root"),
+        (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.inf])), "got inf after .* by gmres"),
+        (lambda: agrad.linear_solve(lambda v: v * 2, np.asarray([1.0, np.nan])), "got nan after .* by gmres"),
+        (lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)), "root: .* got inf. Pass an x0 nearer to a root"),
     ):
         with pytest.raises(ConvergenceError, match=message), np.errstate(all="ignore"):
             call()
@@ -271,33 +273,11 @@ def test_what_diverges_is_no_solution() -> None:
 
 def test_known_solutions_of_equations() -> None:
     t = np.linspace(0.0, 2.0, 5)
-    y = agrad.odeint(lambda p, s: {"x": p["v"], "v": -p["x"]}, {"x": np.asarray(1.0), "v": np.asarray(0.0)}, t)
-    assert_close(y["x"], np.cos(t), "an oscillator", 1e-6)
-    assert_close(y["v"], -np.sin(t), "an oscillator", 1e-6)
     back = agrad.odeint(lambda y, s: -y * s, np.asarray([1.0, 2.0]), t[::-1].copy())
     assert_close(back[:, 1], 2 * np.exp((4 - t[::-1] ** 2) / 2), "backwards in time", 1e-5)
     decay = lambda k: agrad.odeint(lambda y, s, k: -k * y, np.asarray(1.0), t, k)[-1]  # noqa: E731
     assert_close(agrad.grad(decay)(np.asarray(0.7)), -2 * np.exp(-1.4), "by a parameter", 1e-6)
     assert_close(agrad.grad(agrad.grad(decay))(np.asarray(0.7)), 4 * np.exp(-1.4), "twice", 1e-5)
-
-
-@pytest.mark.needs("jax")
-def test_odeint_as_in_jax() -> None:
-    import jax
-    from jax.experimental.ode import odeint
-
-    with agrad.use_backend("jax"):
-        pass
-
-    def total(m: Any, xp: Any, ode: Any) -> Any:
-        def f(w: Any, y: Any, t: Any) -> Any:
-            f = lambda y, s, w: xp.tanh(w @ y) - 0.3 * y * s  # noqa: E731
-            return xp.sum(xp.sin(ode(f, y, t, w, rtol=1e-10, atol=1e-10)))
-
-        return m.grad(f, (0, 1, 2))(W, B, T)
-
-    for a, b in zip(total(agrad, agrad, agrad.odeint), total(jax, jax.numpy, odeint), strict=True):
-        assert_close(a, np.asarray(b), "jax's adjoint", 1e-7)
 
 
 def test_by_the_times() -> None:
@@ -318,14 +298,22 @@ def test_what_is_refused() -> None:
         (lambda: agrad.linear_solve(lambda x: x * 0, ones), ConvergenceError, "singular"),
         (lambda: agrad.fixed_point(lambda x: 2 * x + 1, ones, maxiter=20), ConvergenceError, "agrad.root"),
         (lambda: agrad.root(lambda x: x * x + 1, ones), ConvergenceError, "nearer"),
-        (lambda: agrad.linear_solve(lambda x: x[:1], ones), ShapeError, r"gave \(1,\)"),
-        (lambda: agrad.root(lambda x: (x, x), ones), ShapeError, "a container like"),
-        (lambda: agrad.linear_solve(lambda x: x, ones, method="lu"), ConfigurationError, "'gmres', 'cg'"),
-        (lambda: agrad.root(lambda x: x, np.asarray([1, 2])), DtypeError, "cast it"),
-        (lambda: agrad.root(lambda x: x, "a"), OperandError, "not an array"),
-        (lambda: agrad.root(lambda x: x, {}), OperandError, "no array"),
+        (lambda: agrad.linear_solve(lambda x: x[:1], ones), ShapeError, r"the unknown, \(2,\), got .* \(1,\)"),
+        (lambda: agrad.root(lambda x: (x, x), ones), ShapeError, "must have the structure of the unknown"),
+        (
+            lambda: agrad.linear_solve(lambda x: x, ones, method="lu"),
+            ConfigurationError,
+            "must be one of 'gmres', 'cg'",
+        ),
+        (lambda: agrad.root(lambda x: x, np.asarray([1, 2])), DtypeError, "Cast it"),
+        (lambda: agrad.root(lambda x: x, "a"), OperandError, "must contain only arrays"),
+        (lambda: agrad.root(lambda x: x, {}), OperandError, "must contain an array"),
         (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([1.0])), ShapeError, "two or more times"),
-        (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0.0, 2.0, 1.0])), ShapeError, "must increase"),
+        (
+            lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0.0, 2.0, 1.0])),
+            ShapeError,
+            "must increase or decrease, got",
+        ),
         (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0, 1])), DtypeError, "real floating"),
         (lambda: agrad.odeint(lambda y, s: y * y, ones, np.asarray([0.0, 2.0])), ConvergenceError, "stiff or singular"),
         (lambda: agrad.odeint(lambda y, s: y, ones, np.asarray([0.0, 9.0]), maxsteps=2), ConvergenceError, "maxsteps"),
@@ -339,9 +327,9 @@ def test_what_is_refused() -> None:
             call()
     w, v = agrad.asarray(2.0, requires_grad=True), agrad.asarray(1.0, requires_grad=True)
     times = np.asarray([0.0, 1.0])
-    with pytest.raises(RuleError, match="at neither"):
+    with pytest.raises(RuleError, match="only between the first and the last time"):
         agrad.odeint(lambda y, s: y * w if 0.1 < s.item() < 0.9 else y, ones, times)
-    with pytest.raises(RuleError, match="at either"):
+    with pytest.raises(RuleError, match="only between the first and the last time"):
         y = agrad.odeint(lambda y, s: y * (w * v if 0.1 < s.item() < 0.9 else v), ones, times)
         agrad.sum(y).backward()
     with agrad.no_grad():

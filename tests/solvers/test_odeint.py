@@ -16,12 +16,6 @@ from agrad.testing import check_grads
 T = np.asarray([0.0, 0.35, 1.0])
 W = np.asarray([[0.1, -0.9], [1.1, -0.2]])
 Y = np.asarray([1.0, -0.4])
-SETTINGS: dict[str, dict[str, Any]] = {
-    "dopri5": {"rtol": 1e-7, "atol": 1e-7},
-    "tsit5": {"rtol": 1e-7, "atol": 1e-7},
-    "rk4": {"steps": 12},
-}
-
 LOOSE: dict[str, dict[str, Any]] = {
     "dopri5": {"rtol": 1e-4, "atol": 1e-4},
     "tsit5": {"rtol": 1e-4, "atol": 1e-4},
@@ -148,10 +142,10 @@ def test_as_many_calls_as_in_scipy(accuracy: float) -> None:
     assert calls[0] <= 1.1 * calls[1]
 
 
-def solution(name: str, settings: dict[str, dict[str, Any]] = SETTINGS) -> Any:
+def solution(**settings: Any) -> Any:
     def solve(w: Any, y: Any, t: Any) -> Any:
         f = lambda y, s, w: agrad.tanh(agrad.matmul(w, y)) * (1 + s * s)  # noqa: E731
-        return agrad.sum(agrad.sin(agrad.odeint(f, y, t, args=(w,), method=name, **settings[name])))
+        return agrad.sum(agrad.sin(agrad.odeint(f, y, t, args=(w,), **settings)))
 
     return solve
 
@@ -163,32 +157,15 @@ def along(f: Any, x: np.ndarray, v: np.ndarray) -> Any:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_derivatives(name: str, place: Any) -> None:
-    f = solution(name, LOOSE)
+    f = solution(method=name, **LOOSE[name])
     whole = agrad.grad(f, (0, 1, 2))(place(W), place(Y), place(T))
-    by_host = solution("dopri5")
+    by_host = solution(rtol=1e-7, atol=1e-7)
     changes = (lambda w: by_host(w, Y, T), lambda y: by_host(W, y, T), lambda t: by_host(W, Y, t))
     wanted = [along(c, x, x) for c, x in zip(changes, (W, Y, T), strict=True)]
     for g, x, w in zip(whole, (W, Y, T), wanted, strict=True):
         assert_close(agrad.sum(g * place(x)), w, name, 2e-3)
     pushed = agrad.jvp(f, (place(W), place(Y), place(T)), (place(W), place(Y), place(T)))[1]
     assert_close(pushed, sum(wanted), "forward", 2e-3)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_second_order_and_maps(name: str) -> None:
-    f = lambda w: solution(name)(w, Y, T)  # noqa: E731
-    gradient, v = agrad.grad(f), W[::-1]
-    wanted = along(gradient, W, v)
-    assert_close(agrad.jvp(gradient, (W,), (v,))[1], wanted, "forward over reverse", 1e-4)
-    assert_close(agrad.grad(lambda w: agrad.sum(gradient(w) * v))(W), wanted, "reverse over reverse", 1e-4)
-    assert_close(agrad.grad(lambda w: agrad.jvp(f, (w,), (v,))[1])(W), wanted, "reverse over forward", 1e-4)
-    rows = np.stack([Y, 2 * Y])
-    by_rows = agrad.vmap(agrad.grad(lambda y: solution(name)(W, y, T)))(rows)
-    for got, row in zip(by_rows, rows, strict=True):
-        assert_close(got, agrad.grad(lambda y: solution(name)(W, y, T))(row), "a member", 1e-4)
-    mapped = lambda w: agrad.sum(agrad.vmap(lambda y: solution(name)(w, y, T))(rows))  # noqa: E731
-    parts = [agrad.grad(lambda w, r=r: solution(name)(w, r, T))(W) for r in rows]
-    assert_close(agrad.grad(mapped)(W), sum(parts), "of a map", 1e-4)
 
 
 def test_the_jacobian_of_all_times() -> None:
@@ -285,14 +262,14 @@ def test_complex_and_mixed_states() -> None:
 
 
 REFUSED = [
-    ({"method": "bdf"}, ConfigurationError, "'dopri5', 'tsit5', 'rk4', not 'bdf'"),
-    ({"steps": 3}, ConfigurationError, "steps is for method='rk4'"),
-    ({"method": "rk4"}, ConfigurationError, "as steps, or their greatest size as max_step"),
-    ({"method": "rk4", "steps": 2, "max_step": 0.1}, ConfigurationError, "as steps, or their greatest size"),
-    ({"method": "rk4", "steps": 2, "first_step": 0.1}, ConfigurationError, "first_step is for methods with"),
-    ({"max_step": -1.0}, ConfigurationError, "max_step is -1.0; it must be greater than 0"),
-    ({"first_step": 0.0}, ConfigurationError, "first_step is 0.0"),
-    ({"max_step": 1e-3, "maxsteps": 5}, ConvergenceError, "a greater rtol, atol or maxsteps"),
+    ({"method": "bdf"}, ConfigurationError, "'dopri5', 'tsit5', 'rk4', got 'bdf'"),
+    ({"steps": 3}, ConfigurationError, "steps must be None for method='dopri5'"),
+    ({"method": "rk4"}, ConfigurationError, "must get either steps"),
+    ({"method": "rk4", "steps": 2, "max_step": 0.1}, ConfigurationError, "must get either steps"),
+    ({"method": "rk4", "steps": 2, "first_step": 0.1}, ConfigurationError, "first_step must be None for method='rk4'"),
+    ({"max_step": -1.0}, ConfigurationError, "max_step must be positive, got -1.0"),
+    ({"first_step": 0.0}, ConfigurationError, "first_step must be positive, got 0.0"),
+    ({"max_step": 1e-3, "maxsteps": 5}, ConvergenceError, "a larger rtol, atol or maxsteps"),
 ]
 
 
@@ -303,12 +280,12 @@ def test_settings_that_are_refused(settings: dict[str, Any], error: type[Excepti
 
 
 def test_results_that_are_refused() -> None:
-    with pytest.raises(DtypeError, match="gave complex128 for a y0 of float64; give y0 a complex dtype"):
+    with pytest.raises(DtypeError, match="must return float64 like y0, got complex128"):
         agrad.odeint(lambda y, t: y * 1j, Y, T)
-    with pytest.raises(ShapeError, match=r"gave \(3,\) for an unknown of shape \(2,\)"):
+    with pytest.raises(ShapeError, match=r"the shape of the unknown, \(2,\), got .* \(3,\)"):
         agrad.odeint(lambda y, t: [y[0], y[1], 0.0], Y, T)
     w = agrad.asarray(2.0, requires_grad=True)
-    with pytest.raises(RuleError, match="at neither"):
+    with pytest.raises(RuleError, match="only between the first and the last time"):
         agrad.odeint(lambda y, t: y * w if 0.1 < t.item() < 0.9 else y, Y, T)
 
 

@@ -202,15 +202,6 @@ def test_a_function_that_does_another_thing_is_found_out() -> None:
         checkpoint(3)  # type: ignore[arg-type]
 
 
-def test_errors_leave_nothing_behind() -> None:
-    def fails(x: Any) -> Any:
-        raise ValueError("mine")
-
-    with pytest.raises(ValueError, match="mine"):
-        agrad.grad(lambda x: agrad.sum(checkpoint(fails)(x)))(X)
-    assert_close(agrad.grad(lambda x: agrad.sum(checkpoint(agrad.sin)(x)))(X), np.cos(X), "after an error")
-
-
 def test_in_a_traced_program() -> None:
     gradient = agrad.grad(recomputed, (0, 1))
     traced = agrad.jit(gradient)

@@ -5,14 +5,12 @@ import itertools
 import sys
 import weakref
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from array_api_compat import array_namespace
 from checker import assert_close, host
-from crossing import each
 
 import agrad
 from agrad.transforms import arguments
@@ -32,82 +30,9 @@ def loss(w: Any, x: Any, y: Any) -> Any:
     return xp.sum(residual(w, x, y) ** 2)
 
 
-def slope(w: Any, x: Any, y: Any) -> Any:
-    return agrad.sum(agrad.grad(loss)(w, x, y) ** 2)
-
-
-def of_containers(parameters: Any, batch: Any) -> Any:
-    return loss(parameters["w"], batch[0], batch[1]["y"])
-
-
 def by_hand(w: Any, x: Any, y: Any) -> Any:
     """The same for the reference, which asks for no namespace."""
     return agrad.sum((agrad.tanh(agrad.matmul(x, w)) - y) ** 2)
-
-
-class Kind:
-    """One way to differentiate ``loss`` by ``w``: the call, and the same with Tensors alone."""
-
-    def __init__(self, name: str, call: Callable[..., Any]) -> None:
-        self.name = self.group = name
-        self.slow = False
-        self.call = call
-
-
-KINDS = [
-    Kind("grad", lambda w, x, y: agrad.grad(loss)(w, x, y)),
-    Kind("by keyword", lambda w, x, y: agrad.grad(loss)(w, y=y, x=x)),
-    Kind("by a name", lambda w, x, y: agrad.grad(loss, argnums="w")(x=x, w=w, y=y)),
-    Kind("value_and_grad", lambda w, x, y: agrad.value_and_grad(loss)(w, x, y)),
-    Kind("elementwise_grad", lambda w, x, y: agrad.elementwise_grad(lambda w, x, y: residual(w, x, y))(w, x, y)),
-    Kind("jacobian", lambda w, x, y: agrad.jacobian(residual)(w, x, y)),
-    Kind("jacrev", lambda w, x, y: agrad.jacrev(residual)(w, x, y)),
-    Kind("jacfwd", lambda w, x, y: agrad.jacfwd(residual)(w, x, y)),
-    Kind("hessian", lambda w, x, y: agrad.hessian(loss)(w, x, y)),
-    Kind(
-        "grad of grad", lambda w, x, y: agrad.grad(lambda w, x, y: agrad.sum(agrad.grad(loss)(w, x, y) ** 2))(w, x, y)
-    ),
-    Kind("vmap of grad", lambda w, x, y: agrad.vmap(agrad.grad(loss), in_axes=(None, 0, 0))(w, x[:, None, :], y)),
-    Kind("jit of grad", lambda w, x, y: agrad.jit(agrad.grad(loss))(w, x, y)),
-    Kind("grad of jit", lambda w, x, y: agrad.grad(agrad.jit(loss))(w, x, y)),
-    Kind("grad of checkpoint", lambda w, x, y: agrad.grad(agrad.checkpoint(loss))(w, x, y)),
-    Kind("checkpoint of grad", lambda w, x, y: agrad.checkpoint(agrad.grad(loss))(w, x, y)),
-    Kind("a partial", lambda w, x, y: agrad.grad(partial(loss, y=y))(w, x)),
-    Kind(
-        "in containers", lambda w, x, y: agrad.grad(lambda p, b: loss(p["w"], b[0], b[1]["y"]))({"w": w}, (x, {"y": y}))
-    ),
-]
-
-
-def reference(kind: Kind, w: Any, x: Any, y: Any) -> Any:
-    """Return the result with every array a Tensor, which needs no constants."""
-    return kind.call(*[agrad.asarray(a) for a in (w, x, y)])
-
-
-def leaves(result: Any) -> list[Any]:
-    parts = result.values() if isinstance(result, dict) else result if isinstance(result, tuple) else [result]
-    return [leaf for part in parts for leaf in leaves(part)] if not hasattr(result, "shape") else [result]
-
-
-@each(KINDS, whole=True)
-def test_raw_arrays_are_constants(case: Kind, place: Any) -> None:
-    given = [place(a) for a in (W, X, Y)]
-    expected = leaves(reference(case, *given))
-    for _ in range(2):
-        found = leaves(case.call(*given))
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
-            assert not isinstance(a, agrad.Tensor)
-            assert_close(a, host(b), case.name)
-
-
-@each(KINDS)
-def test_one_tensor_beside_raw_arrays(case: Kind, place: Any) -> None:
-    w, x, y = (place(a) for a in (W, X, Y))
-    expected = leaves(reference(case, w, x, y))
-    for a, b in zip(leaves(case.call(agrad.asarray(w), x, y)), expected, strict=True):
-        assert isinstance(a, agrad.Tensor)
-        assert_close(a, host(b), case.name)
 
 
 def test_gradient_is_that_of_the_same_function_without_a_namespace(place: Any) -> None:

@@ -32,6 +32,8 @@ def loss(w: Any, x: Any) -> Any:
 
 TRANSFORMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "grad": (agrad.grad, loss),
+    "grad by a name": (lambda f: agrad.grad(f, argnums="w"), loss),
+    "vmap of grad": (lambda f: lambda w, **k: agrad.vmap(agrad.grad(partial(f, **k)))(agrad.stack([w, 2 * w])), loss),
     "value_and_grad": (agrad.value_and_grad, loss),
     "elementwise_grad": (agrad.elementwise_grad, residual),
     "jacobian": (agrad.jacobian, residual),
@@ -82,7 +84,7 @@ PLACES: dict[str, Callable[..., Any]] = {
 }
 
 
-PRIMALS_ALONE = ("vjp", "jvp", "hvp", "gnvp", "linearize", "vmap")
+PRIMALS_ALONE = ("vjp", "jvp", "hvp", "gnvp", "linearize", "vmap", "vmap of grad")
 """Transforms that take what they map or differentiate by position, and data by keyword, bound by ``partial``."""
 BOUND = ("jit", "grad of jit")
 """Transforms that read bound data as they read what a function closes over."""

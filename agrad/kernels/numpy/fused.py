@@ -16,7 +16,7 @@ from agrad.registry import kernel
 
 Raw = Any
 
-_BRANCHY = 1 << 12
+BRANCHY = 1 << 12
 """The number of elements from which on a branch for each takes longer than two more passes."""
 
 SHORT = 64
@@ -28,7 +28,7 @@ SHORT = 64
 
 def _is_choice(condition: Raw, *arrays: Raw) -> bool:
     """Return whether a condition chooses from long floating arrays of its shape."""
-    if type(condition) is not np.ndarray or condition.size < _BRANCHY or condition.dtype.char != "?":
+    if type(condition) is not np.ndarray or condition.size < BRANCHY or condition.dtype.char != "?":
         return False
     kind = arrays[0].dtype
     return kind in BITS and all(

@@ -51,6 +51,7 @@ class LoopWriter(Writer):
         self.after, self.rows = program.outputs[: loop.carried], program.outputs[loop.carried :]
         self.after_loop: list[str] = []
         self.lasting.update([self.names[v] for v in self.carry])
+        self.returned = set()
         made = {v for v in self.ownership.owned if v.size and self.aliases[v] == {v}}
         self.placed: dict[Variable, str] = {}
         """The names of the memory that outputs are written into, unless they overwrite an operand."""
@@ -96,7 +97,13 @@ class LoopWriter(Writer):
         inputs = ", ".join(given.get(v) or names[v] for v in self.program.inputs)
         start = [f"    {inputs}, = inputs"] if inputs else []
         kept, put_back = self._borrowed()
-        outputs = ", ".join([*(names[v] for v in self.carry), *results])
+        # a carried array of shape () may be a NumPy scalar inside the loop
+        arrays = [isinstance(v, Variable) and v.kind is np.ndarray and not v.shape for v in self.after]
+        carried = [
+            self.scope.hold(np.array, "array") + f"({names[v]})" if is_array else names[v]
+            for v, is_array in zip(self.carry, arrays, strict=True)
+        ]
+        outputs = ", ".join([*carried, *results])
         lines = ["def program(inputs):", *kept, *start, *before, f"    {head}", *body, *self.after_loop, *put_back]
         made = define("program", "\n".join([*lines, f"    return [{outputs}]"]) + "\n", self.scope.names)
         made.fresh = self.anew

@@ -15,7 +15,7 @@ from agrad.jit.lower.plain import evaluation, stem_of
 from agrad.jit.passes.folding import Folded
 from agrad.jit.program import Instruction, Variable
 from agrad.kernels.numpy import cross_entropy, updates
-from agrad.kernels.numpy.fused import SHORT, all_ones, zeros_beside
+from agrad.kernels.numpy.fused import BRANCHY, SHORT, all_ones, zeros_beside
 from agrad.kernels.numpy.sums import product_added
 
 if TYPE_CHECKING:
@@ -250,6 +250,31 @@ def _getitem(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
+def _reads_scalars(w: "Writer", instruction: Instruction) -> bool:
+    """Return True for ufuncs and choices, which read NumPy scalars as arrays of shape ()."""
+    return STEPS.get(instruction.operation.name) is _where or isinstance(evaluation(instruction, w.program), np.ufunc)
+
+
+def _where(w: "Writer", instruction: Instruction) -> bool:
+    """Choose between numbers by Python, and between short arrays by ``numpy.where`` itself."""
+    condition, *choices = instruction.operands
+    (out,) = instruction.results
+    if out.kind is not np.ndarray or out.size >= BRANCHY:
+        return False
+    dtype = np.dtype(out.dtype)
+    if (
+        out.shape
+        or out in w.returned
+        or any(x.on_host or np.dtype(x.dtype) != dtype for x in choices if isinstance(x, Variable))
+        or not all(_reads_scalars(w, i) for i in w.readers(out))
+    ):
+        w.line(f"{w.names[out]} = {w.call(np.where, condition, *choices, stem='where')}")
+        return True
+    a, b = (w.text(x if isinstance(x, Variable) else dtype.type(x)) for x in choices)
+    w.line(f"{w.names[out]} = {a} if {w.text(condition)} else {b}")
+    return True
+
+
 MOST_STACKED = 16
 """The most arrays that are written one by one. NumPy's own function takes as long as ten of these writes."""
 
@@ -313,6 +338,7 @@ def _slogdet(w: "Writer", instruction: Instruction) -> bool:
 STEPS: dict[str, Step] = {
     "getitem": _getitem,
     "stack": _stack,
+    "where": _where,
     "softmax_cross_entropy and its rule": _cross_entropy,
     "matmul": _matmul,
     "linear": _linear,
