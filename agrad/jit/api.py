@@ -17,14 +17,14 @@ from agrad.errors import ConfigurationError, OperandError, described
 from agrad.jit import entry as entries
 from agrad.jit.bindings import inputs_of, like_array
 from agrad.jit.capture import Tracing
-from agrad.jit.choice import AUTO
-from agrad.jit.compile import COMPILERS
+from agrad.jit.compile import AUTO, COMPILERS
 from agrad.jit.entry import Entry
-from agrad.jit.lowered import CacheInfo, Lowered
 from agrad.jit.passes.precision import PRECISIONS, Precision
 from agrad.jit.reasons import (
     KEPT,
+    CacheInfo,
     Explanation,
+    Lowered,
     key_differences,
     leaf_names,
     nearest,

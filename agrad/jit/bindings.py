@@ -13,7 +13,7 @@ import numpy as np
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
-from agrad.jit.lower.numpy.reusable_gradients import reusable_gradient_function
+from agrad.jit.lower.numpy.buffers import reusable_gradient_function
 from agrad.jit.lower.plain import Scope, define
 from agrad.jit.program import Variable
 from agrad.transforms.trees import flatten, unflatten

@@ -16,10 +16,9 @@ from agrad.engine.tensor import RecordedTensor, Tensor, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
 from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_check
-from agrad.jit.calls import Derivative
-from agrad.jit.choice import Compiling
-from agrad.jit.entry import Entry
-from agrad.jit.lower.numpy.reusable_gradients import FEWEST
+from agrad.jit.compile import Compiling
+from agrad.jit.entry import Derivative, Entry
+from agrad.jit.lower.numpy.buffers import FEWEST
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.program import Program, Variable

@@ -1,17 +1,18 @@
-"""Reasons for traces: a call against the nearest program that was known."""
+"""Reports of a jitted function: reasons for traces, programs as text, counts of calls."""
 
 import operator
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 from reprlib import Repr
-from typing import Any
+from typing import Any, NamedTuple
 
 from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name
 from agrad.engine.tensor import Tensor
 from agrad.jit.bindings import Attribute, Slot, inputs_of, like
 from agrad.jit.guards import Contents
-from agrad.jit.program import Program, Variable
+from agrad.jit.program import Program, Variable, show
 from agrad.transforms.trees import flatten
 
 KEPT = 16
@@ -316,3 +317,50 @@ class NumberGuards:
         for v, old, new in zip(self._program.outputs, self._expected, self._run(inputs), strict=True):
             if old != new:
                 yield _changed(texts.get(v, "a number"), value_text(old), value_text(new), ", which the trace read")
+
+
+# ------------------------------------------------------------------ programs as text
+
+
+class CacheInfo(NamedTuple):
+    """Counts of a jitted function's replays and traces, and of the programs it keeps."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+
+
+class Lowered:
+    """The program of one signature.
+
+    Its text shows the program before and after each pass, and the generated code.
+    """
+
+    def __init__(self, name: str, entry: Any) -> None:
+        self.name = name
+        self.stages: list[tuple[str, Program]] = entry.stages
+        self.code: str = getattr(entry.run, "text", "")
+
+    def __str__(self) -> str:
+        parts = []
+        earlier = ""
+        for name, program in self.stages:
+            text = show(program)
+            parts.append(f"# {name}\n{text}" if text != earlier else f"# {name}: as before")
+            earlier = text
+        if self.code:
+            parts.append(f"# code\n{self.code}")
+        return "\n\n".join(parts)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the stages for notebooks, the last one open."""
+        stages = [(name, show(program)) for name, program in self.stages]
+        stages += [("code", self.code)] if self.code else []
+        return "".join(
+            f"<details{' open' * (k == len(stages) - 1)}><summary>{escape(name)}</summary><pre>{escape(text)}</pre>"
+            "</details>"
+            for k, (name, text) in enumerate(stages)
+        )

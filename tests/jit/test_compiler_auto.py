@@ -81,7 +81,7 @@ def test_without_a_compiler_explain_says_what_it_would_gain() -> None:
 
 
 def test_without_jax_the_program_runs_on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["agrad.jit.choice"], "find_spec", lambda name: None)
+    monkeypatch.setattr(sys.modules["agrad.jit.compile"], "find_spec", lambda name: None)
     jitted = auto(loop)
     np.testing.assert_allclose(jitted(*GIVEN)[0], loop(*GIVEN)[0], rtol=1e-12)
     assert compiler_of(jitted).startswith("not compiled: JAX is not installed. Run pip install 'agrad[jax]' (840 op")

@@ -15,7 +15,7 @@ from small_blocks import use_small_blocks
 
 import agrad
 from agrad.jit.api import Jitted
-from agrad.jit.passes.broadcasts import without_broadcasts
+from agrad.jit.passes.algebra import without_broadcasts
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.passes.decompose import decomposed, with_late_views
 from agrad.jit.passes.fusion import Group, with_groups

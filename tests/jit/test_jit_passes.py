@@ -18,8 +18,7 @@ import agrad
 from agrad.jit.api import Jitted
 from agrad.jit.lower.numpy.program import lower_numpy
 from agrad.jit.lower.plain import plain
-from agrad.jit.passes.algebra import simplified
-from agrad.jit.passes.broadcasts import without_broadcasts
+from agrad.jit.passes.algebra import simplified, without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
 from agrad.jit.passes.fusion import Group, with_groups
 from agrad.jit.program import Instruction, Program, interpret

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.kernels.cupy import cublaslt
-from agrad.kernels.cupy.choices import Kept
-from agrad.kernels.cupy.cublaslt import REAL, Choice, CublasLtError, Task
+from agrad.kernels.cupy.cublaslt import REAL, Choice, CublasLtError, Kept, Task
 from agrad.kernels.cupy.elementwise import elementwise_kernel
 
 WORKSPACE = 32 << 20
