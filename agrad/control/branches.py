@@ -185,7 +185,7 @@ def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, lis
             for v in some:
                 like = examples[i][v]
                 outputs.append(v if i == j else _unused(like, constants, examples[j]))
-                inputs.append(v if i == j else Variable(v.shape, v.dtype, v.kind))
+                inputs.append(v if i == j else v.twin())
         forward.append(program_of(b.body, b.inputs, outputs, constants, b.forward))
         for k in given:
             like = own.results[k]

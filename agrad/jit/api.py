@@ -6,7 +6,7 @@ import types
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from agrad.backends import Selection, backend_of_type, selected
 from agrad.engine.explain import called
@@ -347,34 +347,24 @@ class _Decorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Jitted[P, R]: ...
 
 
+class _Options(TypedDict, total=False):
+    """The keyword arguments of ``jit``."""
+
+    static_argnums: _Numbers
+    static_argnames: _Names
+    donate_argnums: _Numbers
+    cache_size: int
+    precision: Precision | None
+    torch_compile: bool | None
+    compiler: Literal["jax", "auto"] | None
+
+
 @overload
 def jit(function: "Overloaded", /, **options: Any) -> Jitted[..., Any]: ...
 @overload
-def jit(
-    function: Callable[P, R],
-    /,
-    *,
-    static_argnums: _Numbers = (),
-    static_argnames: _Names = (),
-    donate_argnums: _Numbers = (),
-    cache_size: int = 64,
-    precision: Precision | None = None,
-    torch_compile: bool | None = None,
-    compiler: Literal["jax", "auto"] | None = None,
-) -> Jitted[P, R]: ...
+def jit(function: Callable[P, R], /, **options: Unpack[_Options]) -> Jitted[P, R]: ...
 @overload
-def jit(
-    function: None = None,
-    /,
-    *,
-    static_argnums: _Numbers = (),
-    static_argnames: _Names = (),
-    donate_argnums: _Numbers = (),
-    cache_size: int = 64,
-    precision: Precision | None = None,
-    torch_compile: bool | None = None,
-    compiler: Literal["jax", "auto"] | None = None,
-) -> "_Decorator": ...
+def jit(function: None = None, /, **options: Unpack[_Options]) -> "_Decorator": ...
 def jit(  # type: ignore[misc]
     function: Callable[..., Any] | None = None,
     /,
@@ -467,26 +457,19 @@ def jit(  # type: ignore[misc]
     >>> agrad.grad(energy)(params)["x"].round(4)
     array([1.8186, 1.8186, 1.8186])
     """
-    if function is None:
-        return functools.partial(
-            jit,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            donate_argnums=donate_argnums,
-            cache_size=cache_size,
-            precision=precision,
-            torch_compile=torch_compile,
-            compiler=compiler,
-        )
     if torch_compile not in (None, True, False):
-        raise ConfigurationError(f"jit: torch_compile is True, False or None, not {torch_compile!r}")
+        raise ConfigurationError(f"jit: torch_compile must be True, False or None, got {torch_compile!r}")
     if precision is not None and precision not in PRECISIONS:
-        raise ConfigurationError(f"jit: precision is one of {', '.join(PRECISIONS)}, or None, not {precision!r}")
+        raise ConfigurationError(f"jit: precision must be one of {', '.join(PRECISIONS)}, or None, got {precision!r}")
     if compiler not in (None, AUTO, *COMPILERS):
         names = ", ".join((AUTO, *COMPILERS))
         raise ConfigurationError(f"jit: compiler must be one of {names}, or None, got {compiler!r}")
     options = {"precision": precision, "torch_compile": torch_compile, "compiler": compiler}
-    return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
+
+    def decorate(function: Callable[..., Any]) -> Jitted[..., Any]:
+        return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
+
+    return decorate if function is None else decorate(function)
 
 
 def _types_in(value: Any) -> Any:

@@ -85,11 +85,9 @@ def with_arrays_of_jax(program: Program) -> Program:
         for dtype in {v.dtype for v in table if not v.on_host}:
             _check_dtype(jax, dtype)
         constants = {table[v]: jax.numpy.array(raw) for v, raw in program.constants.items()}
-    instructions = []
-    for old in program.instructions:
-        new = old.replaced(table)
-        made_here = tuple([None if v is None else table[v] for v in old.outputs])
-        instructions.append(Instruction(new.operation, new.operands, new.settings, made_here))
+    instructions = [
+        i.replaced(table).giving(*[None if v is None else table[v] for v in i.outputs]) for i in program.instructions
+    ]
     outputs = [table[v] if isinstance(v, Variable) else v for v in program.outputs]
     notes = {**program.notes, "results": [v.kind if isinstance(v, Variable) else None for v in program.outputs]}
     notes.pop("donated", None)  # XLA overwrites no memory of NumPy's

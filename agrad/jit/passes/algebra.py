@@ -69,7 +69,7 @@ def _without_powers(instruction: Instruction) -> list[Instruction]:
         return [instruction]
     if is_power:
         return [Instruction(SQUARE, (x,), {}, instruction.outputs)]
-    double = Variable(x.shape, x.dtype, x.kind)
+    double = x.twin()
     product = Instruction(MULTIPLY, (power, x), {}, (double,))
     return [product, Instruction(MULTIPLY, (*g, double), {}, instruction.outputs)]
 
@@ -102,18 +102,16 @@ def without_broadcasts(program: Program) -> Program:
                 narrow[out] = narrow.get(x, x)
         elif works_by_element(instruction):
             (out,) = instruction.results
-            arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+            arrays = instruction.arrays
             if out.shape and all(narrow.get(v, v).shape == () for v in arrays):
                 # NumPy returns scalars, other libraries arrays without dimensions
                 kind = np.dtype(out.dtype).type if out.kind is np.ndarray else out.kind
                 narrow[out] = made = Variable((), out.dtype, kind)
-                single = instruction.replaced(narrow)
-                kept.append(Instruction(single.operation, single.operands, single.settings, (made,)))
+                kept.append(instruction.replaced(narrow).giving(made))
             elif arrays and all(v in narrow for v in arrays):
                 shape = np.broadcast_shapes(*[narrow[v].shape for v in arrays])
                 narrow[out] = made = Variable(shape, out.dtype, out.kind)
-                short = instruction.replaced(narrow)
-                kept.append(Instruction(short.operation, short.operands, short.settings, (made,)))
+                kept.append(instruction.replaced(narrow).giving(made))
             elif any(v not in narrow and v.shape == out.shape for v in arrays):
                 kept[-1] = instruction.replaced(narrow)
     return program.with_instructions(kept, constants=constants) if narrow else program
@@ -161,4 +159,4 @@ def with_vectors(program: Program) -> Program:
         last = flat[out]
         kept[at] = Instruction(instruction.operation, (a, b), {}, program.instructions[last].outputs)
         kept[last] = None
-    return program.with_instructions([i for i in kept if i is not None])
+    return program.with_instructions(kept)

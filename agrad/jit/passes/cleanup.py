@@ -16,8 +16,7 @@ def without_dead_code(program: Program) -> Program:
         if needed.isdisjoint(instruction.outputs) and not effect:
             continue
         if not needed.issuperset(instruction.results) and not effect:
-            outputs = tuple([v if v in needed else None for v in instruction.outputs])
-            instruction = Instruction(instruction.operation, instruction.operands, instruction.settings, outputs)
+            instruction = instruction.giving(*[v if v in needed else None for v in instruction.outputs])
         kept.append(instruction)
         needed.update(instruction.reads())
     kept.reverse()

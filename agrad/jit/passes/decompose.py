@@ -96,11 +96,7 @@ def _is_numpys(v: Variable) -> bool:
 def in_place_of(instruction: Instruction, body: Program) -> list[Instruction]:
     """Return the body's instructions, with the instruction's own result."""
     (made,), (out,) = body.outputs, instruction.results
-    replaced = [i.replaced({made: out}) for i in body.instructions]
-    return [
-        Instruction(i.operation, i.operands, i.settings, tuple([out if v is made else v for v in i.outputs]))
-        for i in replaced
-    ]
+    return [i.replaced({made: out}).giving(*[out if v is made else v for v in i.outputs]) for i in body.instructions]
 
 
 # ------------------------------------------------------------------ the passes
@@ -161,10 +157,9 @@ def with_early_reductions(program: Program) -> Program:
     reductions = [i for i in program.instructions if reduction_of(i) is not None]
     if not reductions:
         return program
-    made = {v for i in program.instructions for v in i.results}
     early: dict[Variable, list[Instruction]] = {}
     for instruction in reductions:
-        if instruction.operands[0] in made:
+        if instruction.operands[0] in program.makers:
             early.setdefault(instruction.operands[0], []).append(instruction)
     moved = {id(instruction) for found in early.values() for instruction in found}
     kept: list[Instruction] = []

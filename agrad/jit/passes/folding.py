@@ -141,7 +141,7 @@ class _Folding:
                 dropped.add(at)
                 if is_lazy:
                     a, b = inner.operands
-                    copies = [Variable(x.shape, x.dtype, x.kind) for x in (a, b)]
+                    copies = [a.twin(), b.twin()]
                     new[i][:0] = [Instruction(COPY, (x,), {}, (y,)) for x, y in zip((a, b), copies, strict=True)]
                     lazy[gradients[v]] = LazyGradient(inner.operation, len(outputs))
                     outputs[gradients[v]] = copies[0]

@@ -50,7 +50,7 @@ def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, V
             dtype = np.dtype(np.float64)
         elif works_by_element(instruction):
             (out,) = instruction.results
-            arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+            arrays = instruction.arrays
             if np.dtype(out.dtype).char in "fd" and arrays and all(v.dtype == out.dtype for v in arrays):
                 dtype = np.dtype(out.dtype)
         if dtype is None or not wanted:

@@ -41,7 +41,7 @@ def _common(instruction: Instruction) -> Any:
     Boolean arrays are compared only with each other, and integers with integers: another number would have to keep its
     own type.
     """
-    dtypes = [v.dtype for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+    dtypes = [v.dtype for v in instruction.arrays]
     if not dtypes:
         return None
     found = np.result_type(*dtypes)
@@ -54,7 +54,7 @@ def _common(instruction: Instruction) -> Any:
 
 
 def _known_dtypes(instruction: Instruction) -> bool:
-    arrays = [v for v in (*instruction.operands, *instruction.outputs) if isinstance(v, Variable) and not v.on_host]
+    arrays = [*instruction.arrays, *[v for v in instruction.results if not v.on_host]]
     numbers = [v for v in instruction.operands if not isinstance(v, Variable)]
     return all(_char(v.dtype) in C_TYPES for v in arrays) and all(type(n) in (bool, int, float) for n in numbers)
 
@@ -83,7 +83,7 @@ def has_cuda_expression(instruction: Instruction) -> bool:
         return len(instruction.operands) == count and plain and _char(out.dtype) != "?"
     if name in COMPARISONS:
         return _common(instruction) is not None
-    return name in ARRAYS and all(isinstance(v, Variable) and not v.on_host for v in instruction.operands)
+    return name in ARRAYS and len(instruction.arrays) == len(instruction.operands)
 
 
 def literal(value: Any, kind: str) -> str:

@@ -1,7 +1,7 @@
 """Generated functions for groups, which NumPy computes block by block on threads."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -62,10 +62,6 @@ def group_function(group: Group, donated: Collection[Variable] = ()) -> Any:
     ``donated``: inputs that outputs like them should overwrite.
     """
     return _Text(group, donated).function()
-
-
-def _operands(instruction: Instruction) -> Iterator[Variable]:
-    return (v for v in instruction.operands if isinstance(v, Variable) and not v.on_host)
 
 
 def _reads_rows(instruction: Instruction, v: Variable, split: int) -> bool:
@@ -153,7 +149,7 @@ class _Text:
         for instruction in self.program.instructions:
             keeps = instruction.operation.is_view and ufunc_of(instruction, self.program) is None
             if keeps or is_reshape(instruction):
-                x, out = next(_operands(instruction)), instruction.results[0]
+                x, out = instruction.arrays[0], instruction.results[0]
                 base = self._base[out] = self._base.get(x, x)
                 self._last[base] = max(self._last[base], self._last.get(out, -1))
 

@@ -114,27 +114,13 @@ def _mean(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
-def _reshape(w: "Writer", instruction: Instruction) -> bool:
+def _view(form: str, w: "Writer", instruction: Instruction) -> bool:
+    """Write a view as a method, except of a buffer, whose view is made once."""
     x, (out,) = instruction.operands[0], instruction.results
     if w.number(x) is not None or x.kind is not np.ndarray:
         return False
-    w.line(f"{w.names[out]} = {w.names[x]}.reshape({out.shape})")
-    return True
-
-
-def _permute(w: "Writer", instruction: Instruction) -> bool:
-    x, (out,) = instruction.operands[0], instruction.results
-    if w.number(x) is not None or x.kind is not np.ndarray:
-        return False
-    w.line(f"{w.names[out]} = {w.names[x]}.transpose({instruction.settings['axes']})")
-    return True
-
-
-def _transpose(w: "Writer", instruction: Instruction) -> bool:
-    (x,) = instruction.operands
-    if w.number(x) is not None or x.kind is not np.ndarray:
-        return False
-    w.line(f"{w.names[instruction.results[0]]} = {w.names[x]}.mT")
+    settings = {**instruction.settings, "shape": out.shape}
+    w.line(f"{w.names[out]} = {w.names[x]}{form.format(**settings)}")
     return True
 
 
@@ -319,9 +305,9 @@ STEPS: dict[str, Step] = {
     "linear.vjp:bias": _linear_bias,
     "relu": _relu,
     "relu.vjp:x": _relu_vjp,
-    "matrix_transpose": _transpose,
-    "reshape": _reshape,
-    "permute_dims": _permute,
+    "matrix_transpose": partial(_view, ".mT"),
+    "reshape": partial(_view, ".reshape({shape})"),
+    "permute_dims": partial(_view, ".transpose({axes})"),
     "linalg.solve": _solve,
     "linalg.solve_or_nan": _solve,
     "linalg.slogdet": _slogdet,
