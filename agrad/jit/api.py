@@ -15,10 +15,11 @@ from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError, described
 from agrad.jit import entry as entries
-from agrad.jit.bindings import inputs_of, like_array
+from agrad.jit.bindings import inputs_of
 from agrad.jit.capture import Tracing
 from agrad.jit.compile import AUTO, COMPILERS
 from agrad.jit.entry import Entry
+from agrad.jit.kinds import array_kind
 from agrad.jit.passes.precision import PRECISIONS, Precision
 from agrad.jit.reasons import (
     KEPT,
@@ -223,11 +224,11 @@ class Jitted(Generic[P, R]):
                 is_leaf = level is GLOBAL_TAPE and leaf.is_leaf
                 if recorded and not is_leaf:
                     levels.add(level)
-                kinds.append((Tensor, recorded, is_leaf, *like_array(data)))
+                kinds.append((Tensor, recorded, is_leaf, *array_kind(data)))
             elif kind is float or kind is complex:
                 kinds.append(kind)
             elif backend_of_type(kind) is not None:
-                kinds.append(like_array(leaf))
+                kinds.append(array_kind(leaf))
             else:
                 kinds.append((kind, leaf))
         if len(levels) > 1:

@@ -227,15 +227,19 @@ def test_captured_tensors(backend: str) -> None:
         return reasons(made)
 
     made(ones(3))
-    assert after(lambda: setattr(net.w, "data", ones(1).data)) == ["net.w: float32[3] -> float32[1]"]
+    assert after(lambda: setattr(net.w, "data", ones(1).data)) == [
+        "net.w: Tensor float32[3] that requires a gradient -> Tensor float32[1] that requires a gradient"
+    ]
     as_int = ones(1, dtype=agrad.float64).data
-    assert after(lambda: setattr(net.w, "data", as_int)) == ["net.w: float32[1] -> float64[1]"]
+    assert after(lambda: setattr(net.w, "data", as_int)) == [
+        "net.w: Tensor float32[1] that requires a gradient -> Tensor float64[1] that requires a gradient"
+    ]
     gradient = ones(1, dtype=agrad.float64)
     net.w.grad = gradient
     made(ones(3))
     assert made.cache_info().misses == 3  # the function does not ask for it
     assert after(lambda: setattr(net.w, "requires_grad", False)) == [
-        "net.w: requires a gradient -> requires no gradient"
+        "net.w: Tensor float64[1] that requires a gradient -> Tensor float64[1]"
     ]
 
 

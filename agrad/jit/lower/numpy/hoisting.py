@@ -120,11 +120,10 @@ def _total(step: Program, carried: Variable, out: Any) -> Total | None:
         return None
     others = tuple([v for v in instruction.operands if v is not carried])
     if not isinstance(operation, Folded):
-        (x,) = others if len(others) == 1 else (None,)
-        maker = step.makers.get(x, -1)
+        maker = step.makers.get(others[0], -1) if len(others) == 1 and isinstance(others[0], Variable) else -1
         inner = step.instructions[maker] if maker >= 0 else instruction
-        if inner.operation.kind == "product" and step.uses[x] == 1 and len(inner.operands) == 2 and not inner.settings:
-            others = inner.operands
+        is_product = inner.operation.kind == "product" and len(inner.operands) == 2 and not inner.settings
+        others = inner.operands if is_product and step.uses[others[0]] == 1 else others
     dtypes = {np.dtype(v.dtype).char for v in (carried, out, *others)} if _is_numpys(*others) else set()
     if len(dtypes) != 1 or not dtypes <= set("fdFD"):
         return None
