@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import descent, same_steps
 
 import agrad
 from agrad import optim
@@ -32,17 +33,10 @@ def parameters(dtypes: tuple[str, ...], shapes: list[tuple[int, ...]]) -> list[a
 
 
 def run(made: Callable[[Any], Any], leaves: list[agrad.Tensor], jit: bool, steps: int = 6) -> Any:
-    optimizer = made(leaves)
+    def loss_of(x: Any) -> Any:
+        return sum([agrad.sum(agrad.astype(agrad.sin(p * x) ** 2, agrad.float64)) for p in leaves], 0.0)
 
-    def step(x: Any) -> Any:
-        loss: Any = 0.0
-        for p in leaves:
-            loss = loss + agrad.sum(agrad.astype(agrad.sin(p * x) ** 2, agrad.float64))
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
+    step = descent(made(leaves), loss_of)
     fast = agrad.jit(step) if jit else step
     for k in range(steps):
         fast(agrad.asarray(np.float64(1.0 + k % 3), backend="cupy"))
@@ -88,26 +82,12 @@ def test_more_parameters_than_a_launch_takes() -> None:
 
 
 def test_two_steps_in_one_call_stay_in_order() -> None:
-    (leaf,), (like,) = parameters(("float64",), [(4,)]), parameters(("float64",), [(4,)])
+    def made() -> Callable[[], Any]:
+        (p,) = parameters(("float64",), [(4,)])
+        step = descent(optim.Adam([p], lr=0.1), lambda: agrad.sum(p**2))
+        return lambda: (step() + step(), p.detach() + 0)
 
-    def twice(p: agrad.Tensor, optimizer: Any) -> Callable[[], Any]:
-        def step() -> Any:
-            total: Any = 0.0
-            for _ in range(2):
-                loss = agrad.sum(p**2)
-                loss.backward()
-                optimizer.step()
-                optimizer.zero_grad()
-                total = total + loss
-            return total
-
-        return step
-
-    eager = twice(like, optim.Adam([like], lr=0.1))
-    fast = agrad.jit(twice(leaf, optim.Adam([leaf], lr=0.1)))
-    for _ in range(5):
-        np.testing.assert_allclose(float(fast().detach()), float(eager().detach()), rtol=1e-12)
-    np.testing.assert_allclose(leaf.detach().numpy(), like.detach().numpy(), rtol=1e-12)
+    same_steps(made, count=5)
 
 
 def test_a_parameter_in_another_order_of_memory() -> None:
