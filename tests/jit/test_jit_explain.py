@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import descent
 
 import agrad
 from agrad import nn, optim
@@ -193,15 +194,7 @@ def model_step(**options: Any) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(0)
     model = nn.Sequential(nn.Linear(3, 2, rng=rng), nn.ReLU(), nn.Linear(2, 1, rng=rng))
     optimizer = optim.SGD(model.parameters(), lr=0.1, **options)
-
-    def step(x: Any) -> Any:
-        optimizer.zero_grad()
-        loss = agrad.sum(model(x))
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return model, optimizer, agrad.jit(step)
+    return model, optimizer, agrad.jit(descent(optimizer, lambda x: agrad.sum(model(x)), "first"))
 
 
 def test_gradients_that_were_none(backend: str) -> None:

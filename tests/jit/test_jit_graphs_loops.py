@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from checker import host
 from graph_steps import graphs_in, program_of
+from jit_help import descent
 
 import agrad
 from agrad import nn, optim
@@ -130,15 +131,8 @@ def trained(jit: bool, length: int = 5) -> tuple[list[float], list[Any], Any]:
     rng = np.random.default_rng(0)
     model = nn.LSTM(3, 4, batch_first=True)
     model.load_state_dict({k: rng.normal(size=v.shape).astype("float32") for k, v in model.state_dict().items()})
-    opt = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-
-    def step(x: Any) -> Any:
-        loss = agrad.sum(model(x)[0][:, -1, :] ** 2)
-        loss.backward()
-        opt.step()
-        opt.zero_grad()
-        return loss
-
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    step = descent(optimizer, lambda x: agrad.sum(model(x)[0][:, -1, :] ** 2))
     fast = agrad.jit(step) if jit else step
     losses = [fast(*on_gpu(rng.normal(size=(2, length, 3)).astype("float32"))).item() for _ in range(6)]
     return losses, [host(p) for p in model.parameters()], fast
