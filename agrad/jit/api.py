@@ -65,7 +65,7 @@ class Jitted(Generic[P, R]):
         if not callable(function):
             raise OperandError(f"jit: function must be a function, got {described(function)}. Write agrad.jit(f)(x).")
         if not isinstance(cache_size, int) or cache_size < 1:
-            raise ConfigurationError(f"jit: cache_size is an integer of 1 or more, not {cache_size!r}")
+            raise ConfigurationError(f"jit: cache_size must be an integer of 1 or more, got {cache_size!r}")
         functools.update_wrapper(self, function)
         self.__wrapped__ = function
         self._given = function, static_argnums, static_argnames, donate_argnums, cache_size, options
@@ -74,7 +74,7 @@ class Jitted(Generic[P, R]):
         self._donated = frozenset(_tuple(donate_argnums))
         if any(not isinstance(n, int) or n < 0 or n in self._static for n in self._donated):
             raise ConfigurationError(
-                f"jit: donate_argnums {donate_argnums!r}: these are numbers of positional arguments that are not static"
+                f"jit: donate_argnums must be numbers of arguments that are not static, got {donate_argnums!r}"
             )
         self._size, self._options = cache_size, options
         self._entries: OrderedDict[Any, list[Entry]] = OrderedDict()
@@ -88,7 +88,7 @@ class Jitted(Generic[P, R]):
         """Tests for the last two signatures, their entries, selected backends and keys; the last one first."""
 
     def __reduce__(self) -> Any:
-        """Return its name in its module where that is this function, else how to make another like it."""
+        """Return the name of the function in its module if that is this object, otherwise how to make another."""
         name = getattr(self, "__qualname__", "")
         known = getattr(sys.modules.get(getattr(self, "__module__", "")), name, None)
         return name if known is self else (Jitted, self._given)
@@ -281,11 +281,11 @@ class Jitted(Generic[P, R]):
             except TypeError:
                 if not isinstance(value, Tensor) and backend_of_type(type(value)) is None:
                     raise OperandError(
-                        f"jit({self._name}): an argument is or holds a {type(value).__name__}, which is no array and "
-                        "cannot be hashed, so that no program can be kept for it; pass a tuple or a dict of arrays, or "
-                        "let the function read it from outside, as a constant"
+                        f"jit({self._name}): arguments must be pytrees of arrays and hashable values, got a "
+                        f"{type(value).__name__}, which cannot be hashed. Pass a tuple or a dict of arrays, or let the "
+                        "function capture the value as a constant."
                     ) from None
-        raise OperandError(f"jit({self._name}): the arguments cannot be hashed") from None
+        raise OperandError(f"jit({self._name}): arguments must be hashable or arrays") from None
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -320,10 +320,14 @@ class Jitted(Generic[P, R]):
         """Return the program of a call with these arguments, without a run."""
         leaves, key = self._signature(args, kwargs)
         if key is None or mode().trace is not None:
-            raise OperandError(f"jit({self._name}).lower takes arrays outside of transforms")
+            raise OperandError(
+                f"jit({self._name}).lower: arguments must not belong to a transform. Call it outside of transforms."
+            )
         entry, _ = self._find(key, leaves) or self._trace(key, leaves)
         if entry.run is None:
-            raise OperandError(f"jit({self._name}).lower takes functions of no values of transforms around the call")
+            raise OperandError(
+                f"jit({self._name}).lower: the function must not read values of transforms around the call"
+            )
         return Lowered(self._name, entry)
 
     def __repr__(self) -> str:
@@ -380,48 +384,46 @@ def jit(  # type: ignore[misc]
 ) -> Any:
     """Trace a function once for each signature, and replay the program.
 
-    The first call of a signature (shapes, dtypes, backend, device, structure, and the values of all that is not an
-    array or a float) runs the function once and records its operations. Every call then runs the program. It may be a
-    whole training step, with ``value_and_grad``, ``backward`` and an optimizer inside.
+    The first call of a signature runs the function and records its operations as a program. Later calls run the
+    program. A signature is the structure of the arguments, the shapes, dtypes, backend and device of arrays, and the
+    values of all leaves that are neither arrays nor floats. The function can be a whole training step, with
+    ``value_and_grad``, ``backward`` and an optimizer inside.
 
     Parameters
     ----------
     function : callable
-        Takes and returns nested containers of arrays. Without it, the result is a decorator with the other arguments.
+        Function from pytrees of arrays to pytrees of arrays. If omitted, a decorator is returned.
     static_argnums, static_argnames : int or str, or a sequence of them
-        Arguments that each value has a program for. They must be hashable.
+        Compile-time constants: each distinct value is traced separately. They must be hashable.
     donate_argnums : int or a sequence of int
-        Arguments that the caller does not use afterwards. NumPy's arrays among them may be overwritten.
-    cache_size : int
-        The number of programs that are kept.
+        Arguments that the caller does not use afterwards. NumPy arrays among them may be overwritten.
+    cache_size : int, default 64
+        Maximum number of programs to keep.
     precision : {"tf32", "bfloat16", "float16"}, optional
-        The dtype that ``matmul`` and ``linear`` round float32 matrices to, forward and backward. "tf32": a GPU may use
-        TF32; elsewhere nothing changes. "bfloat16", "float16": products are added in float32, and results are float32;
-        on GPUs by their matrix units, on CPUs (torch, jax; numpy: float16 alone) for the same numbers, not for speed.
+        The dtype to which ``matmul`` and ``linear`` round float32 matrices, forward and backward. "tf32" lets a GPU use
+        TF32. With "bfloat16" and "float16", sums and results are float32. CPUs (torch, jax; numpy: only float16)
+        compute the same numbers, but not faster.
     torch_compile : bool, optional
-        True if programs of PyTorch's arrays go through ``torch.compile``, which takes seconds at the first call. By
-        default they do on CUDA devices. A program that it does not take runs uncompiled, with a ``RuntimeWarning``.
+        True to compile programs of PyTorch arrays by ``torch.compile``, which takes seconds at the first call. By
+        default, only on CUDA devices. A program that cannot be compiled runs uncompiled, with a ``RuntimeWarning``.
     compiler : {"jax", "auto"}, optional
-        Compiler for programs of NumPy arrays. "jax" compiles them to machine code for the CPU by XLA, which takes
-        seconds at the first call. "auto" does so if JAX is installed and can compile the program, and the program has
-        many operations on small arrays, as loops have. ``explain()`` says what was chosen.
+        Compiler for programs of NumPy arrays. "jax" compiles them for the CPU by XLA, which takes seconds at the first
+        call. "auto" does so if JAX can compile the program, and the program has many operations on small arrays, as
+        loops have. ``explain()`` shows the choice.
 
     Returns
     -------
     callable
-        A function with the same results, Tensors or raw arrays, which share no memory with arguments or each other.
-        Its ``cache_info()`` counts traces and programs, and ``print(f.lower(*args))`` shows a program.
+        Function with the same results, which share no memory with arguments or each other. ``cache_info()`` counts
+        traces and programs, ``print(f.lower(*args))`` shows a program, and ``explain()`` the reasons of retraces.
 
     Raises
     ------
     ConfigurationError
-        For arguments of ``jit`` that do not fit the function; at a call, if the function reaches more than 1,000
-        values besides its arguments, if the backend does not have the precision, or if the compiler does not take the
-        program.
-    BackendUnavailableError
-        At a call, if the compiler's package is not installed.
+        At a call, if the function captures more than 1,000 Python values, or the precision or the compiler does not
+        support the program.
     OperandError
-        If ``function`` is not callable; at a call, for arguments that are neither arrays nor hashable.
+        At a call, if an argument is neither an array nor hashable.
     TracedValueError
         At a call, if Python needs the value of a traced array (``bool()``, ``item()``), or if the function changes
         captured values that are not state.
@@ -434,16 +436,16 @@ def jit(  # type: ignore[misc]
 
     Notes
     -----
-    Python floats may change from call to call; where Python needs one (``if lr > 0``), each outcome has a program.
-    ints, bools, strings and other objects are static.
+    Python floats can change between calls. If Python needs the value of one (``if lr > 0``), each outcome is traced
+    separately. Integers, Booleans, strings and other objects are static.
 
     Captured state is found through the closure, defaults, ``self``, the globals and attributes that code names,
-    containers, and called functions. Values of leaf Tensors, their gradients and the state of optimizers are read at
-    each call and written back; arrays are read. If another captured value has changed, the function is traced anew.
-    C code, computed attribute names, the time and the environment are not seen; see docs/jit.md.
+    containers, and called functions. Leaf Tensors, their gradients and the state of optimizers are read at each call
+    and written back. Arrays are read. A change of another captured value retraces the function. C code, computed
+    attribute names, the time and the environment are not observed; see docs/jit.md.
 
-    With a precision, parameters stay float32. Gradients that are too small for float16 want ``optim.LossScale``. A
-    second derivative through a jitted call is computed in float32.
+    With a precision, parameters remain float32. Use ``optim.LossScale`` for gradients that are too small for float16.
+    A second derivative through a jitted call is computed in float32.
 
     Examples
     --------

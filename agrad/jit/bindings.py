@@ -32,7 +32,7 @@ class Slot:
     has_grad: bool | None = None
     """None if the function does not read the gradient, but sets it or leaves it."""
     donates: bool = False
-    """True if the program is told at each call that the array may be overwritten."""
+    """True if an input says at each call if the array may be overwritten."""
     reuses_gradient: bool = False
     """True if the program is given the array of the last gradient to write the next one there."""
     data: Any = None

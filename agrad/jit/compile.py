@@ -96,14 +96,14 @@ TARGETS: dict[str, Target] = {
 """The targets by the name of the backend."""
 
 COMPILERS: dict[str, Target] = {"jax": Target(lower_xla, (), before=(("arrays of JAX", with_arrays_of_jax),))}
-"""The targets of programs of NumPy's arrays that name a compiler, by the package that must be installed."""
+"""The targets of programs of NumPy arrays that name a compiler, by the package that must be installed."""
 
 
 class Executable(NamedTuple):
     """A compiled program."""
 
     run: Compiled
-    """From the list of inputs to that of outputs."""
+    """From the list of inputs to the list of outputs."""
     stages: list[tuple[str, Program]]
     """The program as it was traced and after each pass, with the names of the passes."""
 
@@ -118,9 +118,9 @@ def target_of(program: Program) -> Target:
     if compiler is not None and backends:
         if backends != ["numpy"]:
             raise ConfigurationError(
-                f"jit: compiler={compiler!r} compiles programs of NumPy's arrays, and this one has arrays of "
-                f"{' and '.join(backends)}; leave it out: JAX's are compiled by XLA as they are, and PyTorch's with "
-                "torch_compile=True"
+                f"jit: compiler={compiler!r} compiles programs of NumPy arrays, got arrays of "
+                f"{' and '.join(backends)}. Omit it, or use torch_compile=True for PyTorch arrays. Programs of JAX "
+                "arrays are always compiled."
             )
         return COMPILERS[compiler]
     target = TARGETS.get(backends[0], PLAIN) if len(backends) == 1 else PLAIN
@@ -166,7 +166,7 @@ FEWEST = 500
 """The fewest operations of a call for which a compiler is chosen: a call of XLA takes as long as 50 of NumPy."""
 
 LARGEST = 1 << 16
-"""The largest mean number of elements of an operation: beyond it, NumPy's loops and BLAS are as fast as XLA."""
+"""The largest mean number of elements of an operation: beyond it, NumPy and BLAS are as fast as XLA."""
 
 LONGEST = 2500
 """The most operations that a compiler reads. It takes some milliseconds for each."""
@@ -184,7 +184,7 @@ class Work(NamedTuple):
     calls: int = 0
     elements: int = 0
     lines: int = 0
-    """The operations that are written, those of loops once."""
+    """The operations that are written. Operations of loops count once."""
 
     @property
     def is_small(self) -> bool:

@@ -133,7 +133,7 @@ class Entry:
     derivative: Derivative | None
     """The derivative with which results are recorded on the tape, or None."""
     signature: Any = None
-    """The signature of its calls if they may be recognized by ``matches``, else None."""
+    """The signature of its calls if they may be recognized by ``matches``, otherwise None."""
     compiler: str = ""
     """A sentence on the compiler, for ``explain``."""
     plan: Plan | None = field(init=False)

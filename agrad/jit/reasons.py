@@ -23,7 +23,7 @@ class Explanation:
 
     Printed, it is a list for reading. ``count`` is the number of all traces. ``signatures``, ``reasons`` and
     ``compilers`` describe the last ones, the oldest first: the arguments, what differed from the nearest program that
-    was known, and who compiled the program, or "" if there is nothing to say. A first trace has no reasons.
+    was known, and who compiled the program, or an empty string. A first trace has no reasons.
     """
 
     def __init__(self, name: str, count: int, hits: int, traces: Sequence[tuple[str, list[str], str]]) -> None:
@@ -61,7 +61,7 @@ def _some(parts: Sequence[str]) -> list[str]:
 def leaf_names(spec: Any, names: Sequence[str]) -> list[str]:
     """Return the name of each leaf of a call's arguments: ``params['w'][0]``.
 
-    names: those of the positional parameters.
+    names: the names of the positional parameters.
     """
     found: list[str] = []
     for place in spec.accessors():
@@ -177,7 +177,7 @@ def _node_text(spec: Any) -> str:
 def state_differences(entry: Any, leaves: Sequence[Any], names: Sequence[str]) -> list[str]:
     """Return why an entry does not serve a call of its signature.
 
-    names: those of the leaves.
+    names: the names of the leaves.
     """
     found = [
         f"{what}: other contents" if isinstance(what, Contents) else change_text(what, value_text(a), value_text(b))
@@ -223,11 +223,11 @@ class NumberGuards:
         self._program, self._run, self._expected, self._places = program, run, expected, places
 
     def hold(self, inputs: Sequence[Any]) -> bool:
-        """Return True if the numbers are those of the trace."""
+        """Return True if the numbers have the values of the trace."""
         return list(self._run(inputs)) == self._expected
 
     def differences(self, inputs: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
-        """Yield the numbers that are others than in the trace."""
+        """Yield the numbers whose values differ from the trace."""
         texts = {v: names[at] if isinstance(at, int) else at for v, at in self._places.items()}
         for instruction in self._program.instructions:
             arguments = ", ".join([texts.get(v, value_text(v)) for v in instruction.operands])

@@ -47,7 +47,7 @@ def match_function(key: Any) -> Matches | None:
 
     It does not ask for recording and the selected backend, leaves what the inputs of a program are tested for to that
     test, and may return None for arguments that have the signature. There is no function for Tensors that are given
-    twice or were made by operations, and for containers other than Python's own.
+    twice or were made by operations, and for containers other than dict, list and tuple.
     """
     if len(set(key.pattern)) < len(key.pattern):
         return None

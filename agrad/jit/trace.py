@@ -263,7 +263,7 @@ class Trace(Level):
         """Raise ``TracedValueError`` for values of another trace or thread."""
         if get_ident() != self.thread and not self.closed:
             raise TracedValueError(
-                f"{self.named} is being traced in another thread, and this thread must not use its state meanwhile. "
+                f"{self.named} is being traced in another thread, and this thread must not use its state. "
                 "Call it once for each signature before other threads use the model outside of jit, or give each "
                 "thread its own model."
             )

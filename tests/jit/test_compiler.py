@@ -380,12 +380,12 @@ def test_what_cannot_be_compiled_is_named_and_leaves_the_state() -> None:
 
     jitted = compiled(f)
     for _ in range(2):
-        with pytest.raises(ConfigurationError, match=r"compiler='jax' cannot compile by_hand: Tracer.*leave compiler"):
+        with pytest.raises(ConfigurationError, match=r"compiler='jax' cannot compile by_hand: Tracer.*Omit compiler"):
             jitted(np.ones(2))
     np.testing.assert_array_equal(count.detach().numpy(), np.zeros(2))
 
 
 @needs_jax
 def test_dtypes_that_jax_lacks_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"compiler='jax' has no arrays of dtype\(.*cast them, or leave"):
+    with pytest.raises(ConfigurationError, match=r"compiler='jax' has no arrays of dtype\(.*Cast them, or omit"):
         compiled(lambda x: x * 2)(np.ones(2, dtype=">f8"))

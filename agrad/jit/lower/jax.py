@@ -71,9 +71,9 @@ def _jax_on_cpu() -> Iterator[Any]:
 
 
 def with_arrays_of_jax(program: Program) -> Program:
-    """Let all arrays of a program of NumPy's arrays be JAX's.
+    """Let all arrays of a program of NumPy arrays be JAX arrays.
 
-    The operations then give the functions that compute on them. Constants are moved. Raises ``ConfigurationError`` for
+    The functions of the operations then compute on them. Constants are moved. Raises ``ConfigurationError`` for
     a dtype that JAX lacks.
     """
     kind = load("jax").array_types[0]
@@ -90,7 +90,7 @@ def with_arrays_of_jax(program: Program) -> Program:
     ]
     outputs = [table[v] if isinstance(v, Variable) else v for v in program.outputs]
     notes = {**program.notes, "results": [v.kind if isinstance(v, Variable) else None for v in program.outputs]}
-    notes.pop("donated", None)  # XLA overwrites no memory of NumPy's
+    notes.pop("donated", None)  # XLA overwrites no NumPy array
     return Program([table[v] for v in program.inputs], constants, instructions, outputs, notes)
 
 
@@ -99,7 +99,7 @@ def _check_dtype(jax: Any, dtype: Any) -> None:
         jax.numpy.asarray(np.empty(0, dtype))
     except TypeError:
         raise ConfigurationError(
-            f"jit: compiler='jax' has no arrays of {np.dtype(dtype)!r}; cast them, or leave compiler out"
+            f"jit: compiler='jax' has no arrays of {np.dtype(dtype)!r}. Cast them, or omit compiler."
         ) from None
 
 
@@ -111,7 +111,7 @@ def lower_xla(program: Program) -> Compiled:
     with _jax_on_cpu() as jax:
         split = Split(without_donation(program))
         here = jax.sharding.SingleDeviceSharding(jax.local_devices(backend="cpu")[0])
-        # with the device in the program, a call sets the precision alone: 10 us in place of 14
+        # with the device in the program, a call sets the precision alone: 10 us instead of 14
         compiled = jax.jit(plain(split.body, _typed), in_shardings=here, out_shardings=here)
         kept = program.notes.get("residuals", ())
         kinds = program.notes["results"]
@@ -144,7 +144,7 @@ def _check_operations(jax: Any, compiled: Any, program: Program) -> None:
 
 
 def _typed(instruction: Instruction, program: Program) -> Callable[..., Any]:
-    """Return the function of an instruction, whose results have the dtypes of NumPy's."""
+    """Return the function of an instruction, whose results have the dtypes that NumPy would return."""
     function = evaluation(instruction, program)
 
     def run(*operands: Any, **settings: Any) -> Any:
@@ -153,8 +153,8 @@ def _typed(instruction: Instruction, program: Program) -> Callable[..., Any]:
         except Exception as error:
             reason = next(iter(str(error).strip().splitlines()), "")
             raise ConfigurationError(
-                f"jit: compiler='jax' cannot compile {instruction.name}: {type(error).__name__}: {reason}; leave "
-                "compiler out, or this operation out of the function"
+                f"jit: compiler='jax' cannot compile {instruction.name}: {type(error).__name__}: {reason}. "
+                "Omit compiler, or this operation."
             ) from error
         if instruction.operation.outputs is None:
             return _cast(found, instruction.outputs[0])

@@ -1,6 +1,6 @@
 """The plain lowering, and the only place that makes functions of text.
 
-A lowering takes a program and returns a function that takes the list of its inputs and returns that of its outputs.
+A lowering takes a program and returns a function from the list of its inputs to the list of its outputs.
 """
 
 import builtins
@@ -18,7 +18,7 @@ Compiled = Callable[[Sequence[Any]], Sequence[Any]]
 
 _numbers = itertools.count(1)
 _known: weakref.WeakValueDictionary[str, types.FunctionType] = weakref.WeakValueDictionary()
-"""Functions by their text: that of a function traced for other shapes is often the same."""
+"""Functions by their text, which is often the same for a function traced for other shapes."""
 
 
 def define(name: str, text: str, scope: dict[str, Any]) -> Any:
@@ -170,7 +170,7 @@ class Split:
     def outputs(self, found: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         """Return the program's outputs.
 
-        found: the results of the second part. given: those of the first.
+        found: the results of the second part. given: the results of the first part.
         """
         parts = [*found, *given[self.count :]]
         return [value if place < 0 else parts[place] for value, place in self._outputs]

@@ -88,7 +88,7 @@ def without_repetition(program: Program) -> Program:
 
 
 FOLDED = 1 << 16
-"""The most elements of arrays that are computed beforehand, and held as long as the program."""
+"""The most elements of arrays that are computed in advance, and held as long as the program."""
 
 
 def with_constants_folded(program: Program) -> Program:

@@ -1,7 +1,7 @@
 """The functions of cuBLASLt for products of matrices, bound by ctypes.
 
-The numbers are those of its headers. CuPy's cuBLAS is linked to cuBLASLt of the same release, which is therefore loaded
-wherever CuPy can multiply, and is found by its name.
+The numbers are defined in its headers. The cuBLAS of CuPy is linked to cuBLASLt of the same release, which is
+therefore loaded wherever CuPy can multiply, and is found by its name.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _BATCH_COUNT, _BATCH_STEP = 5, 6
 """Attributes of a matrix."""
 
 _MAX_WORKSPACE, _ALIGNMENTS = 1, (5, 6, 7, 8)
-"""Preferences for the choice of an algorithm. The alignments are those of A, B, C and D."""
+"""Preferences for the choice of an algorithm. The alignments are of A, B, C and D."""
 
 ALLOC_FAILED, NOT_SUPPORTED = 3, 15
 """Statuses."""
@@ -156,9 +156,9 @@ class Task:
         return made
 
     def candidates(self, alignments: tuple[int, ...], workspace: int, most: int) -> list[Choice]:
-        """Return the algorithms of the least estimated times, the least first.
+        """Return the algorithms of the smallest estimated times, the smallest first.
 
-        alignments: those of the addresses of A, B and D in bytes. Raises ``CublasLtError`` if there are none.
+        alignments: of the addresses of A, B and D in bytes. Raises ``CublasLtError`` if there are none.
         """
         a, b, d = self.matrices
         found, count, choose = (Choice * most)(), c_int(), self.call["MatmulAlgoGetHeuristic"]
@@ -191,7 +191,7 @@ MOST = 4 << 20
 
 
 def _folder() -> Path | None:
-    """Return the folder of CuPy's kernels, or None if they are kept in memory."""
+    """Return the folder of CuPy kernels, or None if they are kept in memory."""
     if os.environ.get("CUPY_CACHE_IN_MEMORY", "0") == "1":
         return None
     return Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 
 class Elementwise(NamedTuple):
-    """An elementwise kernel, in the notation of CuPy's ``ElementwiseKernel``.
+    """An elementwise kernel, in the notation of ``cupy.ElementwiseKernel``.
 
-    ``T`` is the arrays' dtype (float or double), ``L`` that of labels; ``i`` is the element's number.
+    ``T`` is the dtype of the arrays (float or double), ``L`` the dtype of labels, and ``i`` the number of the element.
     """
 
     inputs: str
@@ -151,11 +151,9 @@ def joint_kernel(
 ) -> str:
     """Return the text of a kernel that calls a function for each of several parts.
 
-    A block works on one of at most ``parts`` parts.
-
-    The function takes the number of the block in its part, the number of blocks of the part, the size of the part, then
-    ``parameters`` (pointers and doubles), which each part has, and the doubles ``shared``. ``blocks`` is the expression
-    of the number of blocks of a part with ``size`` elements.
+    A block works on one of at most ``parts`` parts. The function takes the number of the block in its part, the number
+    of blocks of the part, the size of the part, then ``parameters`` (pointers and doubles), which each part has, and
+    the doubles ``shared``. ``blocks`` is the expression of the number of blocks of a part with ``size`` elements.
     """
     of_part = [f"part.{parameter.rpartition(' ')[2]}" for parameter in parameters]
     of_all = [parameter.rpartition(" ")[2] for parameter in shared]

@@ -76,7 +76,7 @@ Recipe = Callable[[Sequence[Any]], Any]
 class Recording:
     """The graphs of a program for certain inputs, with their buffers.
 
-    flags: the values of the inputs that allow updates in place. addresses: those of the inputs that are used in place.
+    flags: the values of the inputs that allow updates in place. addresses: of the inputs that are used in place.
     """
 
     def __init__(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> None:

@@ -24,7 +24,7 @@ class Workspace:
     """The buffers of a program, planned once.
 
     A call takes a set of arrays with ``borrow()`` and puts it back into ``idle`` at its end. A simultaneous call on
-    another thread gets a set of its own. The set of a call that raises an error is garbage collected.
+    another thread uses another set. The set of a call that raises an error is garbage collected.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Workspace:
         # of equals the last used, which is probably in the cache
         latest, sizes = self._free[::-1], self._sizes
         best = next((i for i in latest if sizes[i] == count), None)
-        if best is None and latest:  # the smallest that is large enough, else the largest
+        if best is None and latest:  # the smallest that is large enough, otherwise the largest
             best = min(latest, key=lambda i: (sizes[i] < count, abs(sizes[i] - count)))
         if (best is None or self._sizes[best] < count) and sum(self._sizes) + count > MOST:
             return None

@@ -23,7 +23,7 @@ FEWEST = 1024
 SHORT = 128
 """Where rows have fewer elements, a whole operand is repeated for each row of a block.
 
-NumPy then has one inner loop for the block in place of one for each row. Without it rows of 10 elements take six times
+NumPy then has one inner loop for the block instead of one for each row. Without it rows of 10 elements take six times
 as long, and rows of 512 the same time.
 """
 
@@ -53,13 +53,11 @@ def out_text(function: Any, target: str) -> str:
 
 
 def group_function(group: Group, donated: Collection[Variable] = ()) -> Any:
-    """Return the function of a group. It takes the operands and returns the outputs.
+    """Return the function of a group, from its operands to its outputs.
 
-    Further arguments are arrays to write into, or None, one for each output in the attribute ``overwrites``. This
-    dictionary gives for each output the operands that it may overwrite. Totals are added up block by block, always in
-    the same order.
-
-    ``donated``: inputs that outputs like them should overwrite.
+    Further arguments are arrays to write into, or None, one for each output in the attribute ``overwrites``, which
+    contains the operands that the output may overwrite. Totals are added block by block, always in the same order.
+    donated: inputs that outputs like them should overwrite.
     """
     return _Text(group, donated).function()
 

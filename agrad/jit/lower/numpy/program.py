@@ -19,11 +19,11 @@ from agrad.jit.passes.precision import NarrowMatmul
 from agrad.jit.program import Instruction, Program, Variable, names_of
 
 SYMBOLS: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
-"""The operators of NumPy's floating scalars, which take an eighth of the time of the ufuncs and give the same."""
+"""The operators of NumPy floating scalars, which return the same as ufuncs in an eighth of the time."""
 
 
 def lower_numpy(program: Program) -> Compiled:
-    """Return the function of a program on NumPy's arrays.
+    """Return the function of a program on NumPy arrays.
 
     Intermediate results lie in buffers that the program keeps from call to call, or overwrite an operand that no later
     line reads. The program's outputs are new arrays, and are never overwritten.
@@ -240,7 +240,7 @@ class Writer:
         return True
 
     def _scalar(self, instruction: Instruction) -> bool:
-        """Write two numbers that NumPy's scalars hold with an operator between them."""
+        """Write an operator between two NumPy scalars."""
         out = instruction.outputs[0]
         if out is None or out.kind is None or not issubclass(out.kind, np.inexact) or instruction.settings:
             return False
@@ -334,7 +334,7 @@ def numpy_narrow_matmul(precision: str) -> NarrowMatmul:
     """Return products of float32 arrays rounded to float16."""
     if precision != "float16":
         raise ConfigurationError(
-            f"jit: NumPy has no {precision}; ask for precision='float16', or compute on cupy, jax or torch"
+            f"jit: precision must be 'float16' for NumPy arrays, got {precision!r}. Use arrays of cupy, jax or torch."
         )
 
     def narrow(x: Any) -> Any:

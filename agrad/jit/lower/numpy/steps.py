@@ -237,7 +237,7 @@ def _getitem(w: "Writer", instruction: Instruction) -> bool:
 
 
 MOST_STACKED = 16
-"""The most arrays that are written one by one. NumPy's own function takes as long as ten of these writes."""
+"""The most arrays that are written one by one. ``numpy.stack`` takes as long as ten of these writes."""
 
 
 def _stack(w: "Writer", instruction: Instruction) -> bool:
@@ -261,18 +261,18 @@ def _stack(w: "Writer", instruction: Instruction) -> bool:
 
 try:
     from numpy.linalg import _umath_linalg as lapack
-except ImportError:  # NumPy's public functions, which spend most of a small call in checks, remain
+except ImportError:  # the public functions remain, which spend most of a small call in checks
     lapack = None  # type: ignore[assignment]
 
 
 def _are_small_matrices(*values: Variable) -> bool:
-    """Return True for nonempty float32 or float64 matrices of one dtype, if NumPy has its LAPACK functions at hand."""
+    """Return True for nonempty float32 or float64 matrices of one dtype, if LAPACK is available."""
     kinds = {(v.kind, len(v.shape), np.dtype(v.dtype).char, v.size > 0) for v in values if isinstance(v, Variable)}
     return lapack is not None and len(kinds) == 1 and kinds <= {(np.ndarray, 2, c, True) for c in "fd"}
 
 
 def _solve(w: "Writer", instruction: Instruction) -> bool:
-    """Solve by LAPACK without checks of types. NaN, as of a singular matrix, is left to NumPy's function."""
+    """Solve by LAPACK without checks of types. If the result is NaN, NumPy checks for a singular matrix."""
     if not _are_small_matrices(*instruction.operands):
         return False
     otherwise = evaluation(instruction, w.program)
