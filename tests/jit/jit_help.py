@@ -37,7 +37,7 @@ def values(out: Any) -> list[Any]:
 def close(got: Any, right: Any, rtol: float = 1e-12, atol: float = 0.0) -> None:
     """Compare the leaves of two results."""
     for a, b in zip(values(got), values(right), strict=True):
-        assert a.dtype == b.dtype
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
         np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
