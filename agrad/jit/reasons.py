@@ -217,8 +217,6 @@ class NumberGuards:
     places: the leaf of the arguments, or the name, of the inputs that are numbers.
     """
 
-    __slots__ = ("_expected", "_places", "_program", "_run")
-
     def __init__(self, program: Program, run: Any, expected: list[Any], places: Mapping[Variable, int | str]) -> None:
         self._program, self._run, self._expected, self._places = program, run, expected, places
 

@@ -81,29 +81,6 @@ class Trace(Level):
     keeps_values: True to keep the values of large arrays too.
     """
 
-    __slots__ = (
-        "born",
-        "by_layout",
-        "closed",
-        "constants",
-        "donations",
-        "evaluating",
-        "guards",
-        "holders",
-        "installed",
-        "instructions",
-        "is_hollow",
-        "keeps_values",
-        "may_end",
-        "named",
-        "namespaces",
-        "no_leaves",
-        "reads_at_call",
-        "returns_operand",
-        "thread",
-        "unreal",
-    )
-
     name = "trace"
     derivative = False
     is_trace = True

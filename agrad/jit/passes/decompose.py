@@ -29,8 +29,6 @@ class _Unknown(Exception):
 class Shapes(Trace):
     """A trace that evaluates only shapes and dtypes."""
 
-    __slots__ = ()
-
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Return an array with the result's dtype and shape, and other elements."""
         shapes = [v.shape for v in values if hasattr(v, "shape")]
