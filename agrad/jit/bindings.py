@@ -29,6 +29,7 @@ class Slot:
     leaf: int
     """The number of the argument's leaf, or -1."""
     kind: Kind
+    """Its ``tensor_kind``: the second entry is true if it requires a gradient."""
     has_grad: bool | None = None
     """None if the function does not read the gradient, but sets it or leaves it."""
     donates: bool = False
@@ -41,10 +42,6 @@ class Slot:
     """The number of the output that is the new gradient, or None."""
     clears: bool = False
     """True if the gradient is None afterwards."""
-
-    @property
-    def needs_grad(self) -> bool:
-        return bool(self.kind[1])
 
     @property
     def array(self) -> Kind:
@@ -141,7 +138,7 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
         lines.append(f"    d{k} = {tensor}.data")
         wrong.add(f"d{k}", slot.array)
-        wrong.found.append(f"{tensor}.node is {'None' if slot.needs_grad else 'not None'}")
+        wrong.found.append(f"{tensor}.node is {'None' if slot.kind[1] else 'not None'}")
         values.append(f"d{k}")
         if slot.has_grad is not None:
             # a trace sets the gradient of a captured Tensor, perhaps to None; the gradient of an argument may be unset

@@ -366,7 +366,7 @@ class Tracing:
 
     def _write_slot(self, installed: Installed, place: Callable[[Any], int]) -> None:
         slot, tensor = installed.slot, installed.tensor
-        if (tensor.node is not None) is not slot.needs_grad:
+        if (tensor.node is not None) is not slot.kind[1]:
             raise TracedValueError(
                 f"{self.trace.named}: requires_grad of a Tensor of shape {installed.data.shape} must not change in a "
                 "traced function. Set it outside of jit."
@@ -445,7 +445,7 @@ class Tracing:
 
     def _sources(self) -> list[_Source]:
         """Return the Tensors that derivatives may flow to."""
-        found = [_Source(i.slot.find, i.tensor, i.data) for i in self.installed if i.slot.needs_grad]
+        found = [_Source(i.slot.find, i.tensor, i.data) for i in self.installed if i.slot.kind[1]]
         return found + [_Source(operator.itemgetter(i), tensor, self.inputs[i]) for i, tensor in self.recorded.items()]
 
     def _derive(

@@ -1,4 +1,4 @@
-"""Compile a program: choose a compiler, run the passes of the target, then lower it."""
+"""Compile a program: choose a compiler, run the passes, lower the result."""
 
 from collections.abc import Callable, Iterable
 from functools import partial

@@ -1,4 +1,7 @@
-"""One traced signature of a function, and the node of its recorded calls, whose pullback is a program too."""
+"""Entries: the programs of traced signatures, and the nodes of recorded calls.
+
+The pullback of such a node is a program too.
+"""
 
 import threading
 from collections.abc import Callable, Sequence

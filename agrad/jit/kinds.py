@@ -1,4 +1,4 @@
-"""Kinds of values: the one matcher of arguments and state with a program.
+"""Kinds of values, by which arguments and state match a program.
 
 A kind is what a trace keeps of a value. Another value matches if it has the same kind. Generated code tests for kinds,
 and the reasons of a retrace compare them.
@@ -41,7 +41,8 @@ def state_kind(leaf: Any) -> Kind:
 
 def tensor_kind(tensor: Tensor) -> Kind:
     """Return the kind of a Tensor whose array is an input."""
-    return (Tensor, tensor.node is not None, True, *state_kind(tensor.data))
+    data: Any = tensor.data
+    return (Tensor, tensor.node is not None, True, type(data), tuple(data.shape), data.dtype)
 
 
 def is_static(kind: Kind) -> bool:
@@ -62,7 +63,7 @@ class Conditions:
         self._arrays: list[tuple[str, Kind]] = []
 
     def add(self, name: str, kind: Kind) -> None:
-        """Add the conditions for the value of an expression. The level and the node of a Tensor are tested here."""
+        """Add the conditions for an expression; for Tensors, of the level and the node."""
         of_type = f"type({name}) is not {self.scope.hold(kind if isinstance(kind, type) else kind[0], 'kind')}"
         if isinstance(kind, type):
             self.found.append(of_type)

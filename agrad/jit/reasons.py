@@ -1,4 +1,4 @@
-"""Reports of a jitted function: reasons for traces, programs as text, counts of calls."""
+"""Reports of jitted functions: reasons for traces, programs, counts of calls."""
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence

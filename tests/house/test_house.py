@@ -187,7 +187,7 @@ def test_passes_import_no_backend() -> None:
     """They ask for traits and for filed kernels; the numerics of a library are in its kernels."""
     libraries = {"numpy", "cupy", "torch", "jax", "dask", "cuda"}
     files = [file for file in FILES if place(file).startswith("agrad/jit/passes/")]
-    assert len(files) > 10
+    assert len(files) > 8
     assert not [
         f"{place(file)}:{line} imports {name}"
         for file in files

@@ -143,9 +143,9 @@ def _check_operations(jax: Any, compiled: Any, program: Program) -> None:
 # ------------------------------------------------------------------ in the program
 
 
-def _typed(instruction: Instruction, program: Program) -> Callable[..., Any]:
+def _typed(instruction: Instruction) -> Callable[..., Any]:
     """Return the function of an instruction, whose results have the dtypes that NumPy would return."""
-    function = evaluation(instruction, program)
+    function = evaluation(instruction)
 
     def run(*operands: Any, **settings: Any) -> Any:
         try:

@@ -1,4 +1,7 @@
-"""Simpler operations: same bits in fewer operations, broadcasts left to their readers, products of vectors."""
+"""Simpler operations that return the same bits.
+
+Broadcasts are left to their readers, and matrices of one row or column are multiplied as vectors.
+"""
 
 from typing import Any
 

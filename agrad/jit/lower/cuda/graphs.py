@@ -355,7 +355,7 @@ class GraphProgram:
         self.elsewhere = plain(self.split.body, self._function_of)
         self.plainly = plain(self.program, self._function_of)
         self.functions: dict[Instruction, Callable[..., Any]] = {
-            i: self._function_of(i, self.program) for i in self.program.instructions
+            i: self._function_of(i) for i in self.program.instructions
         }
         self.home = device
         self._streams = Streams()

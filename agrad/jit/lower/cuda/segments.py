@@ -1,4 +1,4 @@
-"""Segments of a program: instructions in a CUDA graph, and those between; the recording that replays them."""
+"""Segments of a program, in CUDA graphs and between them, and their recording."""
 
 import itertools
 import math

@@ -203,7 +203,7 @@ class Source:
         return (FLOATS | ARRAYS)[self.reductions[v].combine.name].format(total, value)
 
     def over_team(self, v: Variable, name: str) -> list[str]:
-        """Return the reduction of a value over the team with the number ``team``. All its threads get the result."""
+        """Return the reduction of a value over a team. All its threads get the result."""
         width, n = min(self.team, WARP), self.names[v]
         lines = [
             f"        for (int half = {width // 2}; half > 0; half /= 2) {{",

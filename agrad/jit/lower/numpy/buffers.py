@@ -1,4 +1,4 @@
-"""Memory that a program reuses: buffers kept between its calls, and the arrays of the last gradients."""
+"""Memory that a program reuses: buffers, and the arrays of the last gradients."""
 
 import math
 import sys

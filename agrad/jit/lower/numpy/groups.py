@@ -31,7 +31,7 @@ _Kind = tuple[np.dtype, tuple[int, ...]]
 """The dtype of a block's memory, and its shape without the axis of rows."""
 
 
-def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
+def ufunc_of(instruction: Instruction) -> np.ufunc | None:
     """Return the ufunc that computes an instruction, or None."""
     if instruction.settings or instruction.operation.outputs is not None or isinstance(instruction.operation, Group):
         return None
@@ -40,7 +40,7 @@ def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
         return None
     if instruction.operation is RELU and np.dtype(out.dtype).kind == "f":
         return np.maximum
-    found = evaluation(instruction, program)
+    found = evaluation(instruction)
     return found if isinstance(found, np.ufunc) and found.nout == 1 and found.signature is None else None
 
 
@@ -145,7 +145,7 @@ class _Text:
         """The variables whose memory views may share."""
         self._last = self.program.last_uses()
         for instruction in self.program.instructions:
-            keeps = instruction.operation.is_view and ufunc_of(instruction, self.program) is None
+            keeps = instruction.operation.is_view and ufunc_of(instruction) is None
             if keeps or is_reshape(instruction):
                 x, out = instruction.arrays[0], instruction.results[0]
                 base = self._base[out] = self._base.get(x, x)
@@ -246,7 +246,7 @@ class _Text:
         read = dict.fromkeys(self._base.get(v, v) for v in instruction.reads())
         dying = [v for v in read if self._last[v] == at and v in self._place]
         lines: list[str] = []
-        reduction, ufunc = reduction_of(instruction), ufunc_of(instruction, self.program)
+        reduction, ufunc = reduction_of(instruction), ufunc_of(instruction)
         if reduction is not None:
             lines += self._reduction(at, reduction, out, operands[0])
         elif is_reshape(instruction):
@@ -272,7 +272,7 @@ class _Text:
             lines.append(f"np.multiply({mask}.view(np.int8), {operands[0]}.view({kind}), {name}.view({kind}))")
             self._free.append(mask)
         else:
-            call = call_text(instruction, self.program, self.scope, self.names, operands=operands)
+            call = call_text(instruction, self.scope, self.names, operands=operands)
             lines.append(f"{name}[...] = {call}" if out in self.outputs else f"{name} = {call}")
         self._give(dying)
         return lines

@@ -1,4 +1,4 @@
-"""Work of a loop that is done for all steps at once: before the loop, or after it.
+"""Work that is done for all steps of a loop at once, before it or after it.
 
 Elementwise operations and views of slices are computed on the stacked slices. Sums over the steps are computed from
 stacked summands, and sums of products from stacked factors, by one product.
@@ -29,7 +29,7 @@ class Stack(NamedTuple):
 
 
 class Total(NamedTuple):
-    """A carried value that is a sum over all steps, of one stack or of the products of two."""
+    """A carried value that is a sum over all steps, of a stack or of two multiplied."""
 
     carried: Variable
     parts: tuple[Stack, ...]
@@ -46,7 +46,10 @@ class Hoisted(NamedTuple):
 
 
 def hoisted(program: Program, fixed: int, carried: int, length: int | None) -> Hoisted:
-    """Move work out of a loop whose step has so many fixed and carried inputs, and then slices."""
+    """Move work out of a loop.
+
+    fixed, carried: the numbers of such inputs of the step. The others are slices.
+    """
     if length is None:
         return Hoisted(program, [], {})
     edge = fixed + carried
@@ -96,7 +99,7 @@ def _is_view(instruction: Instruction) -> bool:
 
 
 def _has_batch(instruction: Instruction, most: int) -> bool:
-    """Return True for an elementwise operation that is computed for all steps by one call.
+    """Return True for an elementwise operation that one call computes for all steps.
 
     most: the most bytes of its result in a step.
     """
@@ -143,9 +146,12 @@ def _stack(step: Program, v: Variable) -> Stack:
 # ------------------------------------------------------------------ functions of stacked arrays
 
 
-def batched(instruction: Instruction, program: Program, stacked: list[bool]) -> Callable[..., Any]:
-    """Return the function of an instruction for all steps. ``stacked``: the operands that have an axis of steps."""
-    function, (out,) = evaluation(instruction, program), instruction.results
+def batched(instruction: Instruction, stacked: list[bool]) -> Callable[..., Any]:
+    """Return the function of an instruction for all steps.
+
+    stacked: True for the operands that have an axis of steps.
+    """
+    function, (out,) = evaluation(instruction), instruction.results
     if instruction.operation.kind == "reshape":
         return lambda x: x.reshape(len(x), *out.shape)
     if instruction.operation.kind == "transpose":
@@ -164,7 +170,7 @@ def batched(instruction: Instruction, program: Program, stacked: list[bool]) -> 
 
 
 def total_of(start: Any, *parts: np.ndarray) -> Any:
-    """Return a number or an array with the sum of stacked summands, or of the products of stacked factors."""
+    """Return ``start`` and the sum of stacked summands, or of products of factors."""
     if len(parts) == 1:
         return start + np.add.reduce(parts[0], axis=0)
     a, b = parts

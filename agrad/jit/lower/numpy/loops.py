@@ -120,7 +120,7 @@ class LoopWriter(Writer):
     def _batched(self, instruction: Instruction) -> str:
         """Return the expression that computes an instruction for all steps."""
         operands = [self.stacks.get(v) if isinstance(v, Variable) else None for v in instruction.operands]
-        function = batched(instruction, self.program, [text is not None for text in operands])
+        function = batched(instruction, [text is not None for text in operands])
         texts = [text or self.text(v) for text, v in zip(operands, instruction.operands, strict=True)]
         return f"{self.scope.hold(function, stem_of(instruction.name))}({', '.join(texts)})"
 
@@ -128,7 +128,7 @@ class LoopWriter(Writer):
         """Return the expression of a variable's values in all steps."""
         text = self.stacks[stack.base]
         for view in stack.views:
-            text = f"{self.scope.hold(batched(view, self.program, [True]), 'view')}({text})"
+            text = f"{self.scope.hold(batched(view, [True]), 'view')}({text})"
         return text
 
     def _stack(self, before: list[str]) -> tuple[str, list[str]]:

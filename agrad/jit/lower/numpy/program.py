@@ -43,7 +43,7 @@ class Writer:
         self.names: dict[Variable, str] = names_of(program)
         self.scope.names.update({self.names[v]: raw for v, raw in program.constants.items()})
         self.workspace: Workspace = Workspace()
-        self._ufuncs = {id(instruction): ufunc_of(instruction, program) for instruction in program.instructions}
+        self._ufuncs = {id(instruction): ufunc_of(instruction) for instruction in program.instructions}
         self.ownership: Ownership = Ownership(program, self._is_new)
         self.aliases = self.ownership.aliases
         self.lines: list[str] = []
@@ -230,7 +230,7 @@ class Writer:
         self._end(instruction)
 
     def plain(self, instruction: Instruction) -> str:
-        return call_text(instruction, self.program, self.scope, self.names)
+        return call_text(instruction, self.scope, self.names)
 
     def _ufunc(self, instruction: Instruction) -> bool:
         ufunc = self._ufuncs[id(instruction)]
@@ -244,7 +244,7 @@ class Writer:
         out = instruction.outputs[0]
         if out is None or out.kind is None or not issubclass(out.kind, np.inexact) or instruction.settings:
             return False
-        function = evaluation(instruction, self.program)
+        function = evaluation(instruction)
         symbol = SYMBOLS.get(function) if isinstance(function, np.ufunc) else None
         # Python itself computes a complex number with a float64, which is a float to it
         if symbol is None or any(
@@ -278,7 +278,7 @@ class Writer:
         reads = list(instruction.reads())
         if not instruction.operation.is_view or number is None or len(reads) > 1 or len(instruction.operands) > 1:
             return False
-        function = evaluation(instruction, self.program)
+        function = evaluation(instruction)
         made = self.workspace.view(number, lambda x: function(x, **instruction.settings))
         if made is not None:
             self.place(instruction.results[0], made)

@@ -135,7 +135,7 @@ def _momentum(w: "Writer", instruction: Instruction) -> bool:
         return False
     settings = instruction.settings
     fixed = {name: value for name, value in settings.items() if name not in ("donate", "lr")}
-    otherwise = partial(evaluation(instruction, w.program), **fixed)
+    otherwise = partial(evaluation(instruction), **fixed)
     donate, lr = w.text(settings["donate"]), w.text(settings["lr"])
     if inner is not None and inner.kind == "product":
         a, b = given
@@ -275,7 +275,7 @@ def _solve(w: "Writer", instruction: Instruction) -> bool:
     """Solve by LAPACK without checks of types. If the result is NaN, NumPy checks for a singular matrix."""
     if not _are_small_matrices(*instruction.operands):
         return False
-    otherwise = evaluation(instruction, w.program)
+    otherwise = evaluation(instruction)
 
     def solution(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
