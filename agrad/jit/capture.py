@@ -379,7 +379,7 @@ class Tracing:
         elif tensor._grad is not installed.read:
             value = traced_value(tensor._grad, self.trace)
             if value is not installed.grad:
-                if any(tensor is no_leaf for no_leaf, _ in self.trace.no_leaves):
+                if self.trace.is_stand_in(tensor):
                     self._refuse_gradient(self.state.places[id(tensor)])
                 slot.grad = place(value)
 

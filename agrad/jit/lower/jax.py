@@ -115,7 +115,8 @@ def lower_xla(program: Program) -> Compiled:
         compiled = jax.jit(plain(split.body, _typed), in_shardings=here, out_shardings=here)
         kept = program.notes.get("residuals", ())
         kinds = program.notes["results"]
-        takes = [_as_it_is if i in kept else _own if kind is np.ndarray else _scalar for i, kind in enumerate(kinds)]
+        # what NumPy shows of an array of JAX is read-only, so results are copied
+        takes = [_kept if i in kept else np.array if kind is np.ndarray else _scalar for i, kind in enumerate(kinds)]
         if program.notes.get("checked"):
             _check_operations(jax, compiled, split.body)
         array, ready, double = jax.Array, jax.block_until_ready, sys.modules["agrad.backends.jax"].enable_x64
@@ -170,17 +171,9 @@ def _cast(x: Any, v: Variable | None) -> Any:
     return sys.modules["jax.lax"].convert_element_type(x, v.dtype)
 
 
-# ------------------------------------------------------------------ results
-
-
-def _own(x: Any) -> np.ndarray:
-    """Return a copy: what NumPy shows of an array of JAX is read-only."""
-    return np.array(x)
-
-
 def _scalar(x: Any) -> Any:
     return np.asarray(x)[()]
 
 
-def _as_it_is(x: Any) -> Any:
+def _kept(x: Any) -> Any:
     return x

@@ -168,9 +168,8 @@ class LoopWriter(Writer):
         """Return the number of the result whose rows are the next values of a carried one, or None."""
         if v not in self.carry:
             return None
-        name = (
-            self.names[self.after[self.carry.index(v)]] if isinstance(self.after[self.carry.index(v)], Variable) else ""
-        )
+        after = self.after[self.carry.index(v)]
+        name = self.names[after] if isinstance(after, Variable) else ""
         return int(name[1:]) if name[:1] == "o" else None
 
     def _carry_on(self) -> None:
