@@ -465,7 +465,7 @@ def compiled(program: Program, kind: type | None) -> Callable[[Sequence[Any]], S
         return compile_program(program).run
     for _, run in PASSES:
         program = run(program)
-    return plain(program, lambda instruction, _: instruction.operation.function_of(kind))
+    return plain(program, lambda instruction: instruction.operation.function_of(kind))
 
 
 def invariant_part(program: Program, fixed: Iterable[Variable]) -> tuple[list[Instruction], list[Instruction]]:

@@ -178,7 +178,7 @@ def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, lis
         for i, some in enumerate(made):
             for v in some:
                 outputs.append(v if i == j else _unused(examples[i][v], constants, examples[j]))
-                inputs.append(v if i == j else Variable(v.shape, v.dtype, v.kind))
+                inputs.append(v if i == j else v.twin())
         forward.append(program_of(b.body, b.inputs, outputs, constants, b.forward))
         inputs += [b.given.get(k) or variable_like(own.results[k]) for k in given]
         found = [or_zeros(v, own.examples[i], constants, examples[j]) for i, v in zip(active, b.found, strict=True)]

@@ -91,7 +91,7 @@ class While(Loop):
     def widened(self, program: Program, counts: Counts, examples: Mapping[Variable, Any]) -> "While":
         """See ``Loop.widened``."""
         old, (fixed, carried, _) = self.programs[0], self.counts
-        inputs = [Variable(v.shape, v.dtype, v.kind) for v in program.inputs]
+        inputs = [v.twin() for v in program.inputs]
         inputs[:fixed] = old.inputs[:fixed]
         inputs[counts.fixed : counts.fixed + carried] = old.inputs[fixed:]
         condition = Program(inputs, old.constants, old.instructions, old.outputs, old.notes)

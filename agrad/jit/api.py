@@ -6,7 +6,7 @@ import types
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from agrad.backends import Selection, backend_of_type, selected
 from agrad.engine.explain import called
@@ -15,16 +15,17 @@ from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError, described
 from agrad.jit import entry as entries
-from agrad.jit.bindings import inputs_of, like_array
+from agrad.jit.bindings import inputs_of
 from agrad.jit.capture import Tracing
-from agrad.jit.choice import AUTO
-from agrad.jit.compile import COMPILERS
+from agrad.jit.compile import AUTO, COMPILERS
 from agrad.jit.entry import Entry
-from agrad.jit.lowered import CacheInfo, Lowered
+from agrad.jit.kinds import array_kind
 from agrad.jit.passes.precision import PRECISIONS, Precision
 from agrad.jit.reasons import (
     KEPT,
+    CacheInfo,
     Explanation,
+    Lowered,
     key_differences,
     leaf_names,
     nearest,
@@ -64,7 +65,7 @@ class Jitted(Generic[P, R]):
         if not callable(function):
             raise OperandError(f"jit: function must be a function, got {described(function)}. Write agrad.jit(f)(x).")
         if not isinstance(cache_size, int) or cache_size < 1:
-            raise ConfigurationError(f"jit: cache_size is an integer of 1 or more, not {cache_size!r}")
+            raise ConfigurationError(f"jit: cache_size must be an integer of 1 or more, got {cache_size!r}")
         functools.update_wrapper(self, function)
         self.__wrapped__ = function
         self._given = function, static_argnums, static_argnames, donate_argnums, cache_size, options
@@ -73,7 +74,7 @@ class Jitted(Generic[P, R]):
         self._donated = frozenset(_tuple(donate_argnums))
         if any(not isinstance(n, int) or n < 0 or n in self._static for n in self._donated):
             raise ConfigurationError(
-                f"jit: donate_argnums {donate_argnums!r}: these are numbers of positional arguments that are not static"
+                f"jit: donate_argnums must be numbers of arguments that are not static, got {donate_argnums!r}"
             )
         self._size, self._options = cache_size, options
         self._entries: OrderedDict[Any, list[Entry]] = OrderedDict()
@@ -87,7 +88,7 @@ class Jitted(Generic[P, R]):
         """Tests for the last two signatures, their entries, selected backends and keys; the last one first."""
 
     def __reduce__(self) -> Any:
-        """Return its name in its module where that is this function, else how to make another like it."""
+        """Return the name of the function in its module if that is this object, otherwise how to make another."""
         name = getattr(self, "__qualname__", "")
         known = getattr(sys.modules.get(getattr(self, "__module__", "")), name, None)
         return name if known is self else (Jitted, self._given)
@@ -223,11 +224,11 @@ class Jitted(Generic[P, R]):
                 is_leaf = level is GLOBAL_TAPE and leaf.is_leaf
                 if recorded and not is_leaf:
                     levels.add(level)
-                kinds.append((Tensor, recorded, is_leaf, *like_array(data)))
+                kinds.append((Tensor, recorded, is_leaf, *array_kind(data)))
             elif kind is float or kind is complex:
                 kinds.append(kind)
             elif backend_of_type(kind) is not None:
-                kinds.append(like_array(leaf))
+                kinds.append(array_kind(leaf))
             else:
                 kinds.append((kind, leaf))
         if len(levels) > 1:
@@ -280,11 +281,11 @@ class Jitted(Generic[P, R]):
             except TypeError:
                 if not isinstance(value, Tensor) and backend_of_type(type(value)) is None:
                     raise OperandError(
-                        f"jit({self._name}): an argument is or holds a {type(value).__name__}, which is no array and "
-                        "cannot be hashed, so that no program can be kept for it; pass a tuple or a dict of arrays, or "
-                        "let the function read it from outside, as a constant"
+                        f"jit({self._name}): arguments must be pytrees of arrays and hashable values, got a "
+                        f"{type(value).__name__}, which cannot be hashed. Pass a tuple or a dict of arrays, or let the "
+                        "function capture the value as a constant."
                     ) from None
-        raise OperandError(f"jit({self._name}): the arguments cannot be hashed") from None
+        raise OperandError(f"jit({self._name}): arguments must be hashable or arrays") from None
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -319,10 +320,14 @@ class Jitted(Generic[P, R]):
         """Return the program of a call with these arguments, without a run."""
         leaves, key = self._signature(args, kwargs)
         if key is None or mode().trace is not None:
-            raise OperandError(f"jit({self._name}).lower takes arrays outside of transforms")
+            raise OperandError(
+                f"jit({self._name}).lower: arguments must not belong to a transform. Call it outside of transforms."
+            )
         entry, _ = self._find(key, leaves) or self._trace(key, leaves)
         if entry.run is None:
-            raise OperandError(f"jit({self._name}).lower takes functions of no values of transforms around the call")
+            raise OperandError(
+                f"jit({self._name}).lower: the function must not read values of transforms around the call"
+            )
         return Lowered(self._name, entry)
 
     def __repr__(self) -> str:
@@ -347,34 +352,24 @@ class _Decorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Jitted[P, R]: ...
 
 
+class _Options(TypedDict, total=False):
+    """The keyword arguments of ``jit``."""
+
+    static_argnums: _Numbers
+    static_argnames: _Names
+    donate_argnums: _Numbers
+    cache_size: int
+    precision: Precision | None
+    torch_compile: bool | None
+    compiler: Literal["jax", "auto"] | None
+
+
 @overload
 def jit(function: "Overloaded", /, **options: Any) -> Jitted[..., Any]: ...
 @overload
-def jit(
-    function: Callable[P, R],
-    /,
-    *,
-    static_argnums: _Numbers = (),
-    static_argnames: _Names = (),
-    donate_argnums: _Numbers = (),
-    cache_size: int = 64,
-    precision: Precision | None = None,
-    torch_compile: bool | None = None,
-    compiler: Literal["jax", "auto"] | None = None,
-) -> Jitted[P, R]: ...
+def jit(function: Callable[P, R], /, **options: Unpack[_Options]) -> Jitted[P, R]: ...
 @overload
-def jit(
-    function: None = None,
-    /,
-    *,
-    static_argnums: _Numbers = (),
-    static_argnames: _Names = (),
-    donate_argnums: _Numbers = (),
-    cache_size: int = 64,
-    precision: Precision | None = None,
-    torch_compile: bool | None = None,
-    compiler: Literal["jax", "auto"] | None = None,
-) -> "_Decorator": ...
+def jit(function: None = None, /, **options: Unpack[_Options]) -> "_Decorator": ...
 def jit(  # type: ignore[misc]
     function: Callable[..., Any] | None = None,
     /,
@@ -389,48 +384,46 @@ def jit(  # type: ignore[misc]
 ) -> Any:
     """Trace a function once for each signature, and replay the program.
 
-    The first call of a signature (shapes, dtypes, backend, device, structure, and the values of all that is not an
-    array or a float) runs the function once and records its operations. Every call then runs the program. It may be a
-    whole training step, with ``value_and_grad``, ``backward`` and an optimizer inside.
+    The first call of a signature runs the function and records its operations as a program. Later calls run the
+    program. A signature is the structure of the arguments, the shapes, dtypes, backend and device of arrays, and the
+    values of all leaves that are neither arrays nor floats. The function can be a whole training step, with
+    ``value_and_grad``, ``backward`` and an optimizer inside.
 
     Parameters
     ----------
     function : callable
-        Takes and returns nested containers of arrays. Without it, the result is a decorator with the other arguments.
+        Function from pytrees of arrays to pytrees of arrays. If omitted, a decorator is returned.
     static_argnums, static_argnames : int or str, or a sequence of them
-        Arguments that each value has a program for. They must be hashable.
+        Compile-time constants: each distinct value is traced separately. They must be hashable.
     donate_argnums : int or a sequence of int
-        Arguments that the caller does not use afterwards. NumPy's arrays among them may be overwritten.
-    cache_size : int
-        The number of programs that are kept.
+        Arguments that the caller does not use afterwards. NumPy arrays among them may be overwritten.
+    cache_size : int, default 64
+        Maximum number of programs to keep.
     precision : {"tf32", "bfloat16", "float16"}, optional
-        The dtype that ``matmul`` and ``linear`` round float32 matrices to, forward and backward. "tf32": a GPU may use
-        TF32; elsewhere nothing changes. "bfloat16", "float16": products are added in float32, and results are float32;
-        on GPUs by their matrix units, on CPUs (torch, jax; numpy: float16 alone) for the same numbers, not for speed.
+        The dtype to which ``matmul`` and ``linear`` round float32 matrices, forward and backward. "tf32" lets a GPU use
+        TF32. With "bfloat16" and "float16", sums and results are float32. CPUs (torch, jax; numpy: only float16)
+        compute the same numbers, but not faster.
     torch_compile : bool, optional
-        True if programs of PyTorch's arrays go through ``torch.compile``, which takes seconds at the first call. By
-        default they do on CUDA devices. A program that it does not take runs uncompiled, with a ``RuntimeWarning``.
+        True to compile programs of PyTorch arrays by ``torch.compile``, which takes seconds at the first call. By
+        default, only on CUDA devices. A program that cannot be compiled runs uncompiled, with a ``RuntimeWarning``.
     compiler : {"jax", "auto"}, optional
-        Compiler for programs of NumPy arrays. "jax" compiles them to machine code for the CPU by XLA, which takes
-        seconds at the first call. "auto" does so if JAX is installed and can compile the program, and the program has
-        many operations on small arrays, as loops have. ``explain()`` says what was chosen.
+        Compiler for programs of NumPy arrays. "jax" compiles them for the CPU by XLA, which takes seconds at the first
+        call. "auto" does so if JAX can compile the program, and the program has many operations on small arrays, as
+        loops have. ``explain()`` shows the choice.
 
     Returns
     -------
     callable
-        A function with the same results, Tensors or raw arrays, which share no memory with arguments or each other.
-        Its ``cache_info()`` counts traces and programs, and ``print(f.lower(*args))`` shows a program.
+        Function with the same results, which share no memory with arguments or each other. ``cache_info()`` counts
+        traces and programs, ``print(f.lower(*args))`` shows a program, and ``explain()`` the reasons of retraces.
 
     Raises
     ------
     ConfigurationError
-        For arguments of ``jit`` that do not fit the function; at a call, if the function reaches more than 1,000
-        values besides its arguments, if the backend does not have the precision, or if the compiler does not take the
-        program.
-    BackendUnavailableError
-        At a call, if the compiler's package is not installed.
+        At a call, if the function captures more than 1,000 Python values, or the precision or the compiler does not
+        support the program.
     OperandError
-        If ``function`` is not callable; at a call, for arguments that are neither arrays nor hashable.
+        At a call, if an argument is neither an array nor hashable.
     TracedValueError
         At a call, if Python needs the value of a traced array (``bool()``, ``item()``), or if the function changes
         captured values that are not state.
@@ -443,16 +436,16 @@ def jit(  # type: ignore[misc]
 
     Notes
     -----
-    Python floats may change from call to call; where Python needs one (``if lr > 0``), each outcome has a program.
-    ints, bools, strings and other objects are static.
+    Python floats can change between calls. If Python needs the value of one (``if lr > 0``), each outcome is traced
+    separately. Integers, Booleans, strings and other objects are static.
 
     Captured state is found through the closure, defaults, ``self``, the globals and attributes that code names,
-    containers, and called functions. Values of leaf Tensors, their gradients and the state of optimizers are read at
-    each call and written back; arrays are read. If another captured value has changed, the function is traced anew.
-    C code, computed attribute names, the time and the environment are not seen; see docs/jit.md.
+    containers, and called functions. Leaf Tensors, their gradients and the state of optimizers are read at each call
+    and written back. Arrays are read. A change of another captured value retraces the function. C code, computed
+    attribute names, the time and the environment are not observed; see docs/jit.md.
 
-    With a precision, parameters stay float32. Gradients that are too small for float16 want ``optim.LossScale``. A
-    second derivative through a jitted call is computed in float32.
+    With a precision, parameters remain float32. Use ``optim.LossScale`` for gradients that are too small for float16.
+    A second derivative through a jitted call is computed in float32.
 
     Examples
     --------
@@ -467,26 +460,19 @@ def jit(  # type: ignore[misc]
     >>> agrad.grad(energy)(params)["x"].round(4)
     array([1.8186, 1.8186, 1.8186])
     """
-    if function is None:
-        return functools.partial(
-            jit,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            donate_argnums=donate_argnums,
-            cache_size=cache_size,
-            precision=precision,
-            torch_compile=torch_compile,
-            compiler=compiler,
-        )
     if torch_compile not in (None, True, False):
-        raise ConfigurationError(f"jit: torch_compile is True, False or None, not {torch_compile!r}")
+        raise ConfigurationError(f"jit: torch_compile must be True, False or None, got {torch_compile!r}")
     if precision is not None and precision not in PRECISIONS:
-        raise ConfigurationError(f"jit: precision is one of {', '.join(PRECISIONS)}, or None, not {precision!r}")
+        raise ConfigurationError(f"jit: precision must be one of {', '.join(PRECISIONS)}, or None, got {precision!r}")
     if compiler not in (None, AUTO, *COMPILERS):
         names = ", ".join((AUTO, *COMPILERS))
         raise ConfigurationError(f"jit: compiler must be one of {names}, or None, got {compiler!r}")
     options = {"precision": precision, "torch_compile": torch_compile, "compiler": compiler}
-    return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
+
+    def decorate(function: Callable[..., Any]) -> Jitted[..., Any]:
+        return Jitted(function, static_argnums, static_argnames, donate_argnums, cache_size, options)
+
+    return decorate if function is None else decorate(function)
 
 
 def _types_in(value: Any) -> Any:

@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from agrad.backends import backend_of, backend_of_type
+from agrad.backends import backend_of
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
-from agrad.jit.lower.numpy.reusable_gradients import reusable_gradient_function
+from agrad.jit.kinds import Conditions, Kind, none_if, state_kind
+from agrad.jit.lower.numpy.buffers import reusable_gradient_function
 from agrad.jit.lower.plain import Scope, define
 from agrad.jit.program import Variable
 from agrad.transforms.trees import flatten, unflatten
@@ -27,14 +28,12 @@ class Slot:
     """None for an argument."""
     leaf: int
     """The number of the argument's leaf, or -1."""
-    kind: Any
-    shape: tuple[int, ...]
-    dtype: Any
-    needs_grad: bool
+    kind: Kind
+    """Its ``tensor_kind``: the second entry is true if it requires a gradient."""
     has_grad: bool | None = None
     """None if the function does not read the gradient, but sets it or leaves it."""
     donates: bool = False
-    """True if the program is told at each call that the array may be overwritten."""
+    """True if an input says at each call if the array may be overwritten."""
     reuses_gradient: bool = False
     """True if the program is given the array of the last gradient to write the next one there."""
     data: Any = None
@@ -43,6 +42,11 @@ class Slot:
     """The number of the output that is the new gradient, or None."""
     clears: bool = False
     """True if the gradient is None afterwards."""
+
+    @property
+    def array(self) -> Kind:
+        """Return the type, shape and dtype of the array."""
+        return self.kind[3:]
 
     def find(self, leaves: Sequence[Any]) -> Tensor:
         """Return the Tensor of this call."""
@@ -71,7 +75,7 @@ class Attribute:
     name: str
     spec: Any
     kinds: tuple[Any, ...]
-    """For each leaf the kind it must have, as ``like`` returns it."""
+    """For each leaf its ``state_kind``."""
     places: tuple[int, ...]
     """The numbers of the leaves that are inputs."""
     new_spec: Any = None
@@ -81,7 +85,7 @@ class Attribute:
     def take(self) -> list[Any] | None:
         """Return the inputs of this call, or None if a leaf has changed in kind."""
         leaves, spec = flatten(getattr(self.holder, self.name))
-        if spec != self.spec or tuple(map(like, leaves)) != self.kinds:
+        if spec != self.spec or tuple(map(state_kind, leaves)) != self.kinds:
             return None
         return [leaves[i] for i in self.places]
 
@@ -94,42 +98,6 @@ class Out:
     """The number of the output."""
     tensor: bool
     """True if it becomes a Tensor."""
-
-
-# ------------------------------------------------------------------ kinds of values
-
-
-def like(leaf: Any) -> Any:
-    """Return a key of a leaf of state: equal for leaves that one program can read."""
-    if hasattr(leaf, "shape"):
-        return (type(leaf), tuple(leaf.shape), leaf.dtype)
-    return type(leaf) if type(leaf) in (int, float) else (leaf,)
-
-
-def like_array(raw: Any) -> tuple[Any, ...]:
-    """Return a key of an array argument: equal for arrays that one program can read."""
-    kind = type(raw)
-    if kind.__module__ == "numpy":
-        return (kind, raw.shape, raw.dtype)
-    backend = backend_of_type(kind)
-    assert backend is not None
-    return (kind, tuple(raw.shape), raw.dtype, backend.device_name(raw), getattr(raw, "weak_type", None))
-
-
-def unlike(arrays: Sequence[tuple[str, Sequence[Any]]], scope: Scope) -> list[str]:
-    """Return the conditions for arrays of other types, shapes or dtypes.
-
-    ``arrays``: their names, and keys with the three. Lists of conditions are compiled in half the time of one for each.
-    """
-    if not arrays:
-        return []
-    kinds = [f"type({name}) is not {scope.hold(key[0], 'kind')}" for name, key in arrays]
-    values = "".join([f"{name}.shape, {name}.dtype, " for name, _ in arrays])
-    return [*kinds, f"({values}) != {scope.hold(tuple([part for _, key in arrays for part in key[1:3]]), 'like')}"]
-
-
-def _none_if(conditions: Sequence[str]) -> list[str]:
-    return [f"    if {' or '.join(conditions)}:", "        return None"] if conditions else []
 
 
 # ------------------------------------------------------------------ inputs
@@ -154,7 +122,7 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     """Return the function from the arguments' leaves to inputs, or None to retrace."""
     scope = Scope()
     scope.names.update(holds=entry.state.holds, guards=None if entry.guards is None else entry.guards.hold)
-    lines = ["def gather(leaves):", *_none_if(["not holds()", *_captured_arguments(entry, scope)])]
+    lines = ["def gather(leaves):", *none_if(["not holds()", *_captured_arguments(entry, scope)])]
     values = [f"leaves[{i}].data" if i in entry.tensor_leaves else f"leaves[{i}]" for i in entry.leaf_inputs]
     tensors = [_tensor_text(slot, scope) for slot in entry.slots]
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
@@ -164,38 +132,30 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
             values.append(f"n{k}")
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
         if slot.reuses_gradient:
-            lines.append(
-                f"    o{k} = {scope.hold(reusable_gradient_function(slot.shape, slot.dtype), 'spare')}({tensor})"
-            )
+            lines.append(f"    o{k} = {scope.hold(reusable_gradient_function(*slot.array[1:]), 'spare')}({tensor})")
             values.append(f"o{k}")
-    arrays: list[tuple[str, Sequence[Any]]] = []
-    wrong: list[str] = []
+    wrong = Conditions(scope)
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
         lines.append(f"    d{k} = {tensor}.data")
-        arrays.append((f"d{k}", (slot.kind, slot.shape, slot.dtype)))
-        wrong.append(f"{tensor}.node is {'None' if slot.needs_grad else 'not None'}")
+        wrong.add(f"d{k}", slot.array)
+        wrong.found.append(f"{tensor}.node is {'None' if slot.kind[1] else 'not None'}")
         values.append(f"d{k}")
         if slot.has_grad is not None:
             # a trace sets the gradient of a captured Tensor, perhaps to None; the gradient of an argument may be unset
             grad = f"getattr({tensor}, '_grad', None)" if slot.tensor is None else f"{tensor}._grad"
-            wrong.append(f"{grad} is {'None' if slot.has_grad else 'not None'}")
+            wrong.found.append(f"{grad} is {'None' if slot.has_grad else 'not None'}")
             values += [f"{tensor}.grad.bare"] if slot.has_grad else []
-    taken = [_take_attribute(a, f"s{k}", scope, values, arrays) for k, a in enumerate(entry.attributes)]
+    taken = [_take_attribute(a, f"s{k}", values, wrong) for k, a in enumerate(entry.attributes)]
     if taken:
         # an assignment to nested lists checks their lengths
-        lines += [
-            "    try:",
-            *[line for line, _ in taken],
-            "    except (TypeError, ValueError):",
-            "        return None",
-        ]
+        lines += ["    try:", *taken, "    except (TypeError, ValueError):", "        return None"]
     values += [scope.hold(raw, "captured") for raw in entry.captured]
-    lines += _none_if([*[c for _, conditions in taken for c in conditions], *unlike(arrays, scope), *wrong])
+    lines += wrong.lines("    ")
     lines.append(f"    inputs = [{', '.join(values)}]")
     if entry.guards is not None:
-        lines += _none_if(["not guards(inputs)"])
+        lines += none_if(["not guards(inputs)"])
     if entry.strides is not None:
-        lines += _none_if([f"not {scope.hold(entry.strides, 'strides')}(inputs)"])
+        lines += none_if([f"not {scope.hold(entry.strides, 'strides')}(inputs)"])
     lines.append("    return inputs")
     return cast(Any, define("gather", "\n".join(lines) + "\n", scope.names))
 
@@ -212,28 +172,18 @@ def _captured_arguments(entry: Any, scope: Scope) -> list[str]:
     return known + [f"id(leaves[{i}]) in {scope.hold(own, 'own')}" for i in others]
 
 
-def _take_attribute(
-    attribute: Attribute, stem: str, scope: Scope, values: list[str], arrays: list[tuple[str, Sequence[Any]]]
-) -> tuple[str, list[str]]:
-    """Return the line that reads an attribute, and the conditions for another program.
-
-    Inputs are added to ``values``, and arrays to be compared to ``arrays``.
-    """
+def _take_attribute(attribute: Attribute, stem: str, values: list[str], wrong: Conditions) -> str:
+    """Return the line that reads an attribute. Inputs are added to ``values``, and conditions to ``wrong``."""
     names = [f"{stem}_{i}" for i in range(len(attribute.kinds))]
     nested = _nested(attribute.spec, names)
     if nested is None:
         values += [f"{stem}[{k}]" for k in range(len(attribute.places))]
-        return f"        {stem} = {scope.hold(attribute.take, 'state')}()", [f"{stem} is None"]
+        wrong.found.insert(0, f"{stem} is None")
+        return f"        {stem} = {wrong.scope.hold(attribute.take, 'state')}()"
     values += [names[i] for i in attribute.places]
-    wrong: list[str] = []
     for name, kind in zip(names, attribute.kinds, strict=True):
-        if isinstance(kind, type):
-            wrong.append(f"type({name}) is not {scope.hold(kind, 'kind')}")
-        elif len(kind) == 3:
-            arrays.append((name, kind))
-        else:
-            wrong.append(f"{name} != {scope.hold(kind[0], 'value')}")
-    return f"        {nested} = {scope.hold(attribute.holder, 'holder')}.{attribute.name}", wrong
+        wrong.add(name, kind)
+    return f"        {nested} = {wrong.scope.hold(attribute.holder, 'holder')}.{attribute.name}"
 
 
 class _Text(str):
@@ -299,8 +249,9 @@ def finish_function(entry: Any) -> Callable[..., Any]:
     for slot in entry.slots:
         tensor = _tensor_text(slot, scope)
         if slot.data is not None:
-            value, made = f"values[{slot.data}]", getattr(program.outputs[slot.data], "kind", slot.kind)
-            if made is not slot.kind and slot.kind is np.ndarray:  # a scalar, where a write in place keeps an array
+            value, kind = f"values[{slot.data}]", slot.array[0]
+            made = getattr(program.outputs[slot.data], "kind", kind)
+            if made is not kind is np.ndarray:  # a scalar, where a write in place keeps an array
                 value = f"{scope.hold(np.asarray, 'asarray')}({value})"
             lines.append(f"    {tensor}.data = {value}")
         if slot.grad in lazy:

@@ -15,11 +15,11 @@ from agrad.engine.tape import LEAF, Node, change_mode, is_recording, leaf_node
 from agrad.engine.tensor import RecordedTensor, Tensor, wrap
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
-from agrad.jit.bindings import Attribute, Installed, Out, Slot, like, stride_check
-from agrad.jit.calls import Derivative
-from agrad.jit.choice import Compiling
-from agrad.jit.entry import Entry
-from agrad.jit.lower.numpy.reusable_gradients import FEWEST
+from agrad.jit.bindings import Attribute, Installed, Out, Slot, stride_check
+from agrad.jit.compile import Compiling
+from agrad.jit.entry import Derivative, Entry
+from agrad.jit.kinds import state_kind, tensor_kind
+from agrad.jit.lower.numpy.buffers import FEWEST
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.program import Program, Variable
@@ -217,7 +217,7 @@ class Tracing:
         """
         data, node, kind = tensor.data, tensor.node, tensor.__class__
         grad = None if getattr(tensor, "_grad", None) is None else tensor.grad
-        slot = Slot(tensor if leaf < 0 else None, leaf, type(data), data.shape, data.dtype, node is not None)
+        slot = Slot(tensor if leaf < 0 else None, leaf, tensor_kind(tensor))
         traced = tensor.data = self.trace.array(data)
         tensor.__class__ = RecordedTensor
         installed = Installed(slot, tensor, traced.node)
@@ -252,7 +252,7 @@ class Tracing:
         given = [leaf for leaf, _ in traced]
         setattr(holder, name, unflatten(spec, given))
         places = tuple([i for i, (_, variable) in enumerate(traced) if variable is not None])
-        attribute = Attribute(holder, name, spec, tuple(map(like, leaves)), places)
+        attribute = Attribute(holder, name, spec, tuple(map(state_kind, leaves)), places)
         self.attributes.append((attribute, given, [v for _, v in traced if v is not None]))
 
     # ------------------------------------------------------------------ the program
@@ -366,10 +366,10 @@ class Tracing:
 
     def _write_slot(self, installed: Installed, place: Callable[[Any], int]) -> None:
         slot, tensor = installed.slot, installed.tensor
-        if (tensor.node is not None) is not slot.needs_grad:
+        if (tensor.node is not None) is not slot.kind[1]:
             raise TracedValueError(
-                f"{self.trace.named}: requires_grad of a Tensor of shape {slot.shape} must not change in a traced "
-                "function. Set it outside of jit."
+                f"{self.trace.named}: requires_grad of a Tensor of shape {installed.data.shape} must not change in a "
+                "traced function. Set it outside of jit."
             )
         value = traced_value(tensor.data, self.trace)
         if value is not installed.data:
@@ -379,7 +379,7 @@ class Tracing:
         elif tensor._grad is not installed.read:
             value = traced_value(tensor._grad, self.trace)
             if value is not installed.grad:
-                if any(tensor is no_leaf for no_leaf, _ in self.trace.no_leaves):
+                if self.trace.is_stand_in(tensor):
                     self._refuse_gradient(self.state.places[id(tensor)])
                 slot.grad = place(value)
 
@@ -416,9 +416,9 @@ class Tracing:
         found: dict[int, tuple[Variable, Variable | None]] = {}
         for installed in self.installed:
             slot, size = installed.slot, installed.data.size
-            if slot.grad is not None and slot.has_grad is not False and slot.kind is np.ndarray and size >= FEWEST:
+            if slot.grad is not None and slot.has_grad is not False and slot.array[0] is np.ndarray and size >= FEWEST:
                 slot.reuses_gradient = True
-                found[slot.grad] = (Variable(slot.shape, slot.dtype, slot.kind), installed.grad)
+                found[slot.grad] = (installed.data.twin(), installed.grad)
         program.notes["reusable_gradients"] = found
         return [spare for spare, _ in found.values()]
 
@@ -445,7 +445,7 @@ class Tracing:
 
     def _sources(self) -> list[_Source]:
         """Return the Tensors that derivatives may flow to."""
-        found = [_Source(i.slot.find, i.tensor, i.data) for i in self.installed if i.slot.needs_grad]
+        found = [_Source(i.slot.find, i.tensor, i.data) for i in self.installed if i.slot.kind[1]]
         return found + [_Source(operator.itemgetter(i), tensor, self.inputs[i]) for i, tensor in self.recorded.items()]
 
     def _derive(

@@ -64,7 +64,7 @@ _END = (object(),)
 _EQUAL: Any = object.__eq__
 """The ``__eq__`` of types whose objects are equal only to themselves."""
 
-_content = operator.attrgetter("cell_contents", "cell_contents")  # two, because one would give no tuple
+_content = operator.attrgetter("cell_contents", "cell_contents")  # two, because one would not return a tuple
 
 
 class Contents(str):

@@ -37,6 +37,10 @@ class Variable:
     def on_host(self) -> bool:
         return self.kind is None
 
+    def twin(self) -> "Variable":
+        """Return another variable of the same shape, dtype and type."""
+        return Variable(self.shape, self.dtype, self.kind)
+
     @property
     def text(self) -> str:
         """Return the dtype and the shape as a program shows them: ``float32[32,10]``."""
@@ -110,6 +114,11 @@ class Instruction:
         """Return True if it computes a number of the host."""
         return not [v for v in self.results if v.kind is not None]
 
+    @property
+    def arrays(self) -> list[Variable]:
+        """Return the operands that are arrays."""
+        return [v for v in self.operands if isinstance(v, Variable) and v.kind is not None]
+
     def reads(self) -> tuple[Variable, ...]:
         """Return the variables among operands and settings, with repetitions."""
         found = self._reads
@@ -131,12 +140,12 @@ class Instruction:
         def new(value: Any) -> Any:
             return table.get(value, value) if isinstance(value, Variable) else value
 
-        return Instruction(
-            self.operation,
-            tuple([new(v) for v in self.operands]),
-            {name: new(v) for name, v in self.settings.items()},
-            self.outputs,
-        )
+        settings = {name: new(v) for name, v in self.settings.items()}
+        return Instruction(self.operation, tuple(map(new, self.operands)), settings, self.outputs)
+
+    def giving(self, *outputs: Variable | None) -> "Instruction":
+        """Return the instruction with other outputs."""
+        return Instruction(self.operation, self.operands, self.settings, outputs)
 
 
 def works_by_element(instruction: Instruction) -> bool:
@@ -170,12 +179,15 @@ class Program:
 
     def with_instructions(
         self,
-        instructions: Iterable[Instruction],
+        instructions: Iterable[Instruction | None],
         outputs: Sequence[Any] | None = None,
         constants: Mapping[Variable, Any] | None = None,
     ) -> "Program":
-        """Return the program with other parts, or the program itself if they are the same."""
-        kept, out = list(instructions), list(self.outputs if outputs is None else outputs)
+        """Return the program with other parts, or the program itself if they are the same.
+
+        None among the instructions is left out.
+        """
+        kept, out = [i for i in instructions if i is not None], list(self.outputs if outputs is None else outputs)
         known = self.constants if constants is None else constants
         new, old = (*kept, *out, *known), (*self.instructions, *self.outputs, *self.constants)
         sizes = len(kept), len(out), len(new)

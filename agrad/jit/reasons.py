@@ -1,17 +1,14 @@
-"""Reasons for traces: a call against the nearest program that was known."""
+"""Reports of jitted functions: reasons for traces, programs, counts of calls."""
 
 import operator
-import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from reprlib import Repr
-from typing import Any
+from html import escape
+from typing import Any, NamedTuple
 
-from agrad.backends import backend_of_type
-from agrad.dtypes import dtype_name
-from agrad.engine.tensor import Tensor
-from agrad.jit.bindings import Attribute, Slot, inputs_of, like
+from agrad.jit.bindings import inputs_of
 from agrad.jit.guards import Contents
-from agrad.jit.program import Program, Variable
+from agrad.jit.kinds import change_text, is_static, kind_change, kind_text, state_kind, tensor_kind, value_text
+from agrad.jit.program import Program, Variable, show
 from agrad.transforms.trees import flatten
 
 KEPT = 16
@@ -20,20 +17,13 @@ KEPT = 16
 SHOWN = 8
 """The most arguments of a signature, and differences of a trace, that are shown."""
 
-_short = Repr()
-_short.maxstring = _short.maxother = 40
-_short.maxlevel = 2
-
-
-_PLAIN_REPR: Any = object.__repr__
-
 
 class Explanation:
     """The last traces of a jitted function, why each was necessary, and its compiler.
 
     Printed, it is a list for reading. ``count`` is the number of all traces. ``signatures``, ``reasons`` and
     ``compilers`` describe the last ones, the oldest first: the arguments, what differed from the nearest program that
-    was known, and who compiled the program, or "" if there is nothing to say. A first trace has no reasons.
+    was known, and who compiled the program, or an empty string. A first trace has no reasons.
     """
 
     def __init__(self, name: str, count: int, hits: int, traces: Sequence[tuple[str, list[str], str]]) -> None:
@@ -65,31 +55,13 @@ def _some(parts: Sequence[str]) -> list[str]:
     return [*parts[:SHOWN], *([f"and {len(parts) - SHOWN} more"] if len(parts) > SHOWN else [])]
 
 
-def value_text(value: Any) -> str:
-    """Return a short text: arrays by dtype and shape, objects by their type."""
-    if isinstance(value, Tensor) or (hasattr(value, "shape") and backend_of_type(type(value)) is not None):
-        return f"{'Tensor ' if isinstance(value, Tensor) else ''}{_array_text(value.shape, value.dtype)}"
-    if isinstance(value, (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType)):
-        return value.__qualname__
-    return f"a {type(value).__name__}" if type(value).__repr__ is _PLAIN_REPR else str(_short.repr(value))
-
-
-def _array_text(shape: Sequence[int], dtype: Any) -> str:
-    name = dtype.rpartition(".")[2] if isinstance(dtype, str) else dtype_name(dtype)
-    return f"{name}[{','.join(map(str, shape))}]"
-
-
-def _changed(name: str, old: str, new: str, what: str = "") -> str:
-    return f"{name}{what}: {old} -> {new if new != old else f'another {new}'}"
-
-
 # ------------------------------------------------------------------ signatures
 
 
 def leaf_names(spec: Any, names: Sequence[str]) -> list[str]:
     """Return the name of each leaf of a call's arguments: ``params['w'][0]``.
 
-    names: those of the positional parameters.
+    names: the names of the positional parameters.
     """
     found: list[str] = []
     for place in spec.accessors():
@@ -104,42 +76,12 @@ def _positional(place: Any, names: Sequence[str]) -> str:
     return names[place] if place < len(names) else f"argument {place}"
 
 
-def _is_static(kind: Any) -> bool:
-    return isinstance(kind, tuple) and len(kind) == 2
-
-
-def _kind_text(kind: Any, whole: bool = False) -> str:
-    """Return the text of a kind of a leaf; whole: with the type, the device and so on."""
-    if isinstance(kind, type):
-        return kind.__name__
-    if _is_static(kind):
-        return value_text(kind[1])
-    is_tensor = kind[0] is Tensor
-    made_by, shape, dtype, *rest = kind[3:] if is_tensor else kind
-    words = ["Tensor"] if is_tensor else []
-    words.append(_array_text(shape, dtype))
-    if whole:
-        words.append(f"({', '.join([f'{made_by.__module__}.{made_by.__qualname__}', *map(str, rest)])})")
-    if is_tensor and kind[1]:
-        words.append("that requires a gradient" if kind[2] else "made by operations")
-    return " ".join(words)
-
-
-def _kind_change(name: str, old: Any, new: Any) -> str:
-    if _is_static(old) and _is_static(new):
-        return _changed(name, _kind_text(old), _kind_text(new), " (static)")
-    texts = [_kind_text(old), _kind_text(new)]
-    if texts[0] == texts[1]:
-        texts = [_kind_text(old, whole=True), _kind_text(new, whole=True)]
-    return _changed(name, *texts)
-
-
 def signature_text(key: Any, names: Sequence[str]) -> str:
     """Return the arguments of a signature by name, with their kinds."""
     static = dict(key.static)
     parts = [f"{_positional(place, names)} = {value_text(value)}" for place, value in static.items()]
     parts += [
-        f"{name} = {_kind_text(kind)}" if _is_static(kind) else f"{name}: {_kind_text(kind)}"
+        f"{name} = {kind_text(kind)}" if is_static(kind) else f"{name}: {kind_text(kind)}"
         for name, kind in zip(leaf_names(key.spec, names), key.kinds, strict=True)
     ]
     return ", ".join(_some(parts)) or "no arguments"
@@ -160,19 +102,18 @@ def key_differences(old: Any, new: Any, names: Sequence[str]) -> list[str]:
     found = list(_structures(old.spec, new.spec, names))
     before = dict(zip(leaf_names(old.spec, names), old.kinds, strict=True))
     for name, kind in zip(leaf_names(new.spec, names), new.kinds, strict=True):
-        if name in before and before[name] != kind:
-            found.append(_kind_change(name, before[name], kind))
+        found += kind_change(name, before.get(name, kind), kind)
     static = {pair[0]: (pair, kind) for pair, kind in zip(old.static, old.static_types, strict=True)}
     for pair, kind in zip(new.static, new.static_types, strict=True):
         known = static.get(pair[0], (pair, kind))
         if known != (pair, kind):
             texts = value_text(known[0][1]), value_text(pair[1])
-            found.append(_changed(_positional(pair[0], names), *texts, " (static)"))
+            found.append(change_text(_positional(pair[0], names), *texts, " (static)"))
     if old.pattern != new.pattern and old.spec == new.spec and old.kinds == new.kinds:
         found.append("other arguments are one and the same Tensor")
     for name, what in _FIELDS.items():
         if getattr(old, name) != getattr(new, name):
-            found.append(_changed(what, _field_text(getattr(old, name)), _field_text(getattr(new, name))))
+            found.append(change_text(what, _field_text(getattr(old, name)), _field_text(getattr(new, name))))
     return found
 
 
@@ -195,7 +136,7 @@ def _structures(old: Any, new: Any, names: Sequence[str]) -> Iterator[str]:
         return
     (old_args, old_named), (new_args, new_named) = old.children(), new.children()
     if old_args.num_children != new_args.num_children:
-        yield _changed("positional arguments", str(old_args.num_children), str(new_args.num_children))
+        yield change_text("positional arguments", str(old_args.num_children), str(new_args.num_children))
     for i, (a, b) in enumerate(zip(old_args.children(), new_args.children(), strict=False)):
         yield from _structure(a, b, _positional(i, names))
     before, after = (dict(zip(spec.entries(), spec.children(), strict=True)) for spec in (old_named, new_named))
@@ -211,13 +152,13 @@ def _structure(old: Any, new: Any, path: str) -> Iterator[str]:
         return
     before, after = old.entries(), new.entries()
     if old.is_leaf() or new.is_leaf() or old.type is not new.type:
-        yield _changed(f"structure of {path}", _node_text(old), _node_text(new))
+        yield change_text(f"structure of {path}", _node_text(old), _node_text(new))
         return
     if issubclass(old.type, dict):
         yield from (f"structure of {path}: key {key!r} new" for key in after if key not in before)
         yield from (f"structure of {path}: key {key!r} gone" for key in before if key not in after)
     elif before != after:
-        yield _changed(f"structure of {path}", f"{len(before)} parts", f"{len(after)} parts")
+        yield change_text(f"structure of {path}", f"{len(before)} parts", f"{len(after)} parts")
     parts = dict(zip(after, new.children(), strict=True))
     for key, child in zip(before, old.children(), strict=True):
         if key in parts:
@@ -236,10 +177,10 @@ def _node_text(spec: Any) -> str:
 def state_differences(entry: Any, leaves: Sequence[Any], names: Sequence[str]) -> list[str]:
     """Return why an entry does not serve a call of its signature.
 
-    names: those of the leaves.
+    names: the names of the leaves.
     """
     found = [
-        f"{what}: other contents" if isinstance(what, Contents) else _changed(what, value_text(a), value_text(b))
+        f"{what}: other contents" if isinstance(what, Contents) else change_text(what, value_text(a), value_text(b))
         for what, a, b in entry.state.differences()
     ]
     own = {id(slot.tensor): entry.state.places[id(slot.tensor)] for slot in entry.slots if slot.tensor is not None}
@@ -249,46 +190,24 @@ def state_differences(entry: Any, leaves: Sequence[Any], names: Sequence[str]) -
         elif tensor is None and id(leaves[i]) in own:
             found.append(f"{names[i]}: another Tensor -> {own[id(leaves[i])]}")
     for slot in entry.slots:
-        name = names[slot.leaf] if slot.tensor is None else own[id(slot.tensor)]
-        found += _slot_differences(slot, slot.find(leaves), name)
+        name, tensor = names[slot.leaf] if slot.tensor is None else own[id(slot.tensor)], slot.find(leaves)
+        found += kind_change(name, slot.kind, tensor_kind(tensor))
+        if slot.has_grad not in (None, tensor.grad is not None):
+            words = ("None", "an array")
+            found.append(change_text(f"{name}.grad", words[slot.has_grad], words[not slot.has_grad]))
     for attribute in entry.attributes:
-        found += _attribute_differences(attribute, f"{entry.state.places[id(attribute.holder)]}.{attribute.name}")
+        name = f"{entry.state.places[id(attribute.holder)]}.{attribute.name}"
+        state, spec = flatten(getattr(attribute.holder, attribute.name))
+        if spec != attribute.spec:
+            found.append(f"{name}: another structure of state")
+            continue
+        for kind, leaf in zip(attribute.kinds, state, strict=True):
+            found += kind_change(name, kind, state_kind(leaf))
     if not found and entry.guards is not None:
         found += entry.guards.differences(inputs_of(entry, leaves), names)
     if not found and entry.strides is not None:
         found.append("the layout of an array in memory, which decides if a result is a view")
     return found or ["state that has changed back since"]
-
-
-def _slot_differences(slot: Slot, tensor: Tensor, name: str) -> Iterator[str]:
-    data: Any = tensor.data
-    old, new = _array_text(slot.shape, slot.dtype), _array_text(data.shape, data.dtype)
-    if type(data) is not slot.kind:
-        old, new = (f"{text} ({kind.__module__})" for text, kind in ((old, slot.kind), (new, type(data))))
-    if old != new:
-        yield _changed(name, old, new)
-    if (tensor.node is not None) is not slot.needs_grad:
-        words = ("requires no gradient", "requires a gradient")
-        yield _changed(name, words[slot.needs_grad], words[not slot.needs_grad])
-    if slot.has_grad not in (None, tensor.grad is not None):
-        words = ("None", "an array")
-        yield _changed(f"{name}.grad", words[slot.has_grad], words[not slot.has_grad])
-
-
-def _attribute_differences(attribute: Attribute, name: str) -> Iterator[str]:
-    leaves, spec = flatten(getattr(attribute.holder, attribute.name))
-    if spec != attribute.spec:
-        yield f"{name}: another structure of state"
-        return
-    for kind, leaf in zip(attribute.kinds, leaves, strict=True):
-        if like(leaf) != kind:
-            yield _changed(name, _like_text(kind), _like_text(like(leaf)))
-
-
-def _like_text(kind: Any) -> str:
-    if isinstance(kind, type):
-        return kind.__name__
-    return _array_text(*kind[1:]) if len(kind) == 3 else value_text(kind[0])
 
 
 class NumberGuards:
@@ -298,21 +217,66 @@ class NumberGuards:
     places: the leaf of the arguments, or the name, of the inputs that are numbers.
     """
 
-    __slots__ = ("_expected", "_places", "_program", "_run")
-
     def __init__(self, program: Program, run: Any, expected: list[Any], places: Mapping[Variable, int | str]) -> None:
         self._program, self._run, self._expected, self._places = program, run, expected, places
 
     def hold(self, inputs: Sequence[Any]) -> bool:
-        """Return True if the numbers are those of the trace."""
+        """Return True if the numbers have the values of the trace."""
         return list(self._run(inputs)) == self._expected
 
     def differences(self, inputs: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
-        """Yield the numbers that are others than in the trace."""
+        """Yield the numbers whose values differ from the trace."""
         texts = {v: names[at] if isinstance(at, int) else at for v, at in self._places.items()}
         for instruction in self._program.instructions:
             arguments = ", ".join([texts.get(v, value_text(v)) for v in instruction.operands])
             texts.update(dict.fromkeys(instruction.results, f"{instruction.name}({arguments})"))
         for v, old, new in zip(self._program.outputs, self._expected, self._run(inputs), strict=True):
             if old != new:
-                yield _changed(texts.get(v, "a number"), value_text(old), value_text(new), ", which the trace read")
+                yield change_text(texts.get(v, "a number"), value_text(old), value_text(new), ", which the trace read")
+
+
+# ------------------------------------------------------------------ programs as text
+
+
+class CacheInfo(NamedTuple):
+    """Counts of a jitted function's replays and traces, and of the programs it keeps."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+
+
+class Lowered:
+    """The program of one signature.
+
+    Its text shows the program before and after each pass, and the generated code.
+    """
+
+    def __init__(self, name: str, entry: Any) -> None:
+        self.name = name
+        self.stages: list[tuple[str, Program]] = entry.stages
+        self.code: str = getattr(entry.run, "text", "")
+
+    def __str__(self) -> str:
+        parts = []
+        earlier = ""
+        for name, program in self.stages:
+            text = show(program)
+            parts.append(f"# {name}\n{text}" if text != earlier else f"# {name}: as before")
+            earlier = text
+        if self.code:
+            parts.append(f"# code\n{self.code}")
+        return "\n\n".join(parts)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the stages for notebooks, the last one open."""
+        stages = [(name, show(program)) for name, program in self.stages]
+        stages += [("code", self.code)] if self.code else []
+        return "".join(
+            f"<details{' open' * (k == len(stages) - 1)}><summary>{escape(name)}</summary><pre>{escape(text)}</pre>"
+            "</details>"
+            for k, (name, text) in enumerate(stages)
+        )

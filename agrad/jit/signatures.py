@@ -9,11 +9,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from agrad.engine.levels import GLOBAL_TAPE
-from agrad.engine.tape import LEAF, Node
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError
-from agrad.jit.bindings import like_array, unlike
+from agrad.jit.kinds import Conditions, is_static, none_if
 from agrad.jit.lower.plain import Scope, define
 
 Matches = Callable[[Sequence[Any], dict[str, Any]], Sequence[Any] | None]
@@ -49,7 +47,7 @@ def match_function(key: Any) -> Matches | None:
 
     It does not ask for recording and the selected backend, leaves what the inputs of a program are tested for to that
     test, and may return None for arguments that have the signature. There is no function for Tensors that are given
-    twice or were made by operations, and for containers other than Python's own.
+    twice or were made by operations, and for containers other than dict, list and tuple.
     """
     if len(set(key.pattern)) < len(key.pattern):
         return None
@@ -65,13 +63,11 @@ class _Text:
     def __init__(self, kinds: Sequence[Any], donated: Sequence[int]) -> None:
         self.kinds, self.donated = kinds, donated
         self.scope = Scope()
-        self.scope.names.update(Tensor=Tensor, GLOBAL_TAPE=GLOBAL_TAPE, LEAF=LEAF, Node=Node, like_array=like_array)
+        self.wrong = Conditions(self.scope)
         self.lines: list[str] = []
-        self.wrong: list[str] = []
         self.leaves: list[str] = []
-        self.tensors: list[str] = []
         self.arrays: list[str] = []
-        """The expressions of NumPy's arrays."""
+        """The expressions of NumPy arrays."""
         self._count = 0
 
     def function(self, spec: Any) -> Matches:
@@ -80,15 +76,15 @@ class _Text:
         if named.type is dict:
             self._parts(named, "named")
         else:
-            self.lines.append("if named: return None")
-        if len(self.tensors) > 1:
-            self.wrong.append(f"len({{{', '.join(self.tensors)}}}) != {len(self.tensors)}")
-        if self.wrong:
-            self.lines.append(f"if {' or '.join(self.wrong)}: return None")
+            self.lines += none_if(["named"], "")
+        tensors = [name for name, kind in zip(self.leaves, self.kinds, strict=True) if _types(kind)[0] is Tensor]
+        if len(tensors) > 1:
+            self.wrong.found.append(f"len({{{', '.join(tensors)}}}) != {len(tensors)}")
+        self.lines += self.wrong.lines("")
         if self.donated:
             shared = [f"len(ids) != {len(self.arrays)}", *[f"id({array}.base) in ids" for array in self.arrays]]
             self.lines.append(f"ids = {{{', '.join([f'id({array})' for array in self.arrays])}}}")
-            self.lines.append(f"if {' or '.join(shared)}: return None")
+            self.lines += none_if(shared, "")
         flat = positional.num_nodes == spec.num_leaves + 1 == positional.num_leaves + 1
         result = "args" if flat else f"({''.join([f'{name}, ' for name in self.leaves])})"
         body = "".join([f"        {line}\n" for line in (*self.lines, f"return {result}")])
@@ -98,69 +94,41 @@ class _Text:
     def _parts(self, spec: Any, name: str) -> None:
         """Write the lines for the parts of a container."""
         entries, children = spec.entries(), spec.children()
-        self.lines.append(f"if len({name}) != {len(entries)}: return None")
+        self.lines += none_if([f"len({name}) != {len(entries)}"], "")
         parts = [f"x{self._count + i}" for i in range(len(entries))]
         self._count += len(entries)
         if spec.type is dict:
-            self.lines += [f"{p} = {name}[{self._key(key)}]" for p, key in zip(parts, entries, strict=True)]
+            keys = [repr(key) if type(key) in (str, int) else self.scope.hold(key, "key") for key in entries]
+            self.lines += [f"{part} = {name}[{key}]" for part, key in zip(parts, keys, strict=True)]
         elif parts:
             self.lines.append(f"{', '.join(parts)}, = {name}")
         for part, child in zip(parts, children, strict=True):
             self._node(child, part)
 
-    def _key(self, key: Any) -> str:
-        return repr(key) if type(key) in (str, int) else self.scope.hold(key, "key")
-
     def _node(self, spec: Any, name: str) -> None:
         if spec.is_leaf():
-            self._leaf(name)
+            kind = self.kinds[len(self.leaves)]
+            if (is_static(kind) and kind[0] not in _SINGLE) or (_types(kind)[0] is Tensor and not kind[2]):
+                raise _Unknown
+            self.wrong.add(name, kind)
+            if np.ndarray in _types(kind):
+                array = name if kind[0] is np.ndarray else f"{name}.data"
+                self.arrays.append(array)
+                if len(self.leaves) in self.donated:
+                    self.wrong.found += [f"not {array}.flags.carray", f"not {array}.flags.owndata"]
+            self.leaves.append(name)
         elif spec.type in (list, tuple, dict):
-            self.lines.append(f"if type({name}) is not {spec.type.__name__}: return None")
+            self.lines += none_if([f"type({name}) is not {spec.type.__name__}"], "")
             self._parts(spec, name)
         elif spec.type is type(None):
-            self.wrong.append(f"{name} is not None")
+            self.wrong.found.append(f"{name} is not None")
         else:
             raise _Unknown
 
-    def _leaf(self, name: str) -> None:
-        """Add the conditions of the next leaf."""
-        kind = self.kinds[len(self.leaves)]
-        self.leaves.append(name)
-        if type(kind) is not tuple:
-            self.wrong.append(f"type({name}) is not {self.scope.hold(kind, 'kind')}")
-        elif kind[0] is Tensor:
-            self._tensor(name, *kind[1:])
-        elif kind[0] is np.ndarray:
-            self.wrong += unlike([(name, kind)], self.scope)
-            self._numpys(name)
-        elif len(kind) > 2:
-            self._array(name, kind)
-        elif kind[0] in _SINGLE:
-            self.wrong += [f"type({name}) is not {kind[0].__name__}", f"{name} != {self.scope.hold(kind[1], 'value')}"]
-        else:
-            raise _Unknown
 
-    def _tensor(self, name: str, recorded: bool, is_leaf: bool, *key: Any) -> None:
-        """Add the conditions of a Tensor. The inputs of the program are tested for the rest."""
-        if not is_leaf:
-            raise _Unknown
-        self.tensors.append(name)
-        self.wrong += [f"type({name}) is not Tensor", f"{name}.level is not GLOBAL_TAPE"]
-        if recorded:
-            self.wrong += [f"type({name}.node) is not Node", f"{name}.node.plan is not LEAF"]
-        if key[0] is np.ndarray:
-            self._numpys(f"{name}.data")
-        else:
-            self._array(f"{name}.data", key)
-
-    def _numpys(self, array: str) -> None:
-        self.arrays.append(array)
-        if len(self.leaves) - 1 in self.donated:
-            self.wrong += [f"not {array}.flags.carray", f"not {array}.flags.owndata"]
-
-    def _array(self, name: str, key: Any) -> None:
-        self.wrong.append(f"type({name}) is not {self.scope.hold(key[0], 'kind')}")
-        self.wrong.append(f"like_array({name}) != {self.scope.hold(key, 'like')}")
+def _types(kind: Any) -> tuple[Any, ...]:
+    """Return the types of a leaf, and of the array of a Tensor."""
+    return (kind[0], *kind[3:4]) if type(kind) is tuple and len(kind) > 2 else (None,)
 
 
 def static_places(

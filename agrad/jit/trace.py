@@ -81,29 +81,6 @@ class Trace(Level):
     keeps_values: True to keep the values of large arrays too.
     """
 
-    __slots__ = (
-        "born",
-        "by_layout",
-        "closed",
-        "constants",
-        "donations",
-        "evaluating",
-        "guards",
-        "holders",
-        "installed",
-        "instructions",
-        "is_hollow",
-        "keeps_values",
-        "may_end",
-        "named",
-        "namespaces",
-        "no_leaves",
-        "reads_at_call",
-        "returns_operand",
-        "thread",
-        "unreal",
-    )
-
     name = "trace"
     derivative = False
     is_trace = True
@@ -263,7 +240,7 @@ class Trace(Level):
         """Raise ``TracedValueError`` for values of another trace or thread."""
         if get_ident() != self.thread and not self.closed:
             raise TracedValueError(
-                f"{self.named} is being traced in another thread, and this thread must not use its state meanwhile. "
+                f"{self.named} is being traced in another thread, and this thread must not use its state. "
                 "Call it once for each signature before other threads use the model outside of jit, or give each "
                 "thread its own model."
             )

@@ -53,7 +53,7 @@ def test_the_numbers_are_other_ones(run, folder, tmp_path):
         (("--precision", "half"), "one of float32, tf32, bfloat16, float16"),
         (("--precision", "float16", "--dtype", "float64"), "--dtype float64"),
         (("--precision", "float16", "--no-jit"), "Omit --no-jit"),
-        (("--precision", "bfloat16"), "NumPy has no bfloat16; ask for"),
+        (("--precision", "bfloat16"), "must be 'float16' for NumPy arrays, got 'bfloat16'"),
     ],
 )
 def test_refusals(run, folder, more, message):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close
+from jit_help import descent
 
 import agrad
 from agrad import nn, optim
@@ -81,7 +82,7 @@ def test_without_a_compiler_explain_says_what_it_would_gain() -> None:
 
 
 def test_without_jax_the_program_runs_on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["agrad.jit.choice"], "find_spec", lambda name: None)
+    monkeypatch.setattr(sys.modules["agrad.jit.compile"], "find_spec", lambda name: None)
     jitted = auto(loop)
     np.testing.assert_allclose(jitted(*GIVEN)[0], loop(*GIVEN)[0], rtol=1e-12)
     assert compiler_of(jitted).startswith("not compiled: JAX is not installed. Run pip install 'agrad[jax]' (840 op")
@@ -180,15 +181,7 @@ def test_training_steps_and_their_state(kind: str) -> None:
     def trained(compiler: str | None) -> tuple[Any, Any]:
         w = nn.init.parameter(array(4), dtype="float64")
         optimizer = getattr(optim, kind)([w], lr=0.05)
-
-        @agrad.jit(compiler=compiler)
-        def step(xs: Any) -> Any:
-            optimizer.zero_grad()
-            loss = agrad.sum(loop(w, xs)[1])
-            loss.backward()
-            optimizer.step()
-            return loss
-
+        step = agrad.jit(descent(optimizer, lambda xs: agrad.sum(loop(w, xs)[1]), "first"), compiler=compiler)
         losses = [float(step(xs)) for _ in range(3)]
         optimizer.param_groups[0]["lr"] = 0.01
         losses.append(float(step(xs)))

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import descent
 
 import agrad
 from agrad import ShapeDtype
@@ -45,15 +46,7 @@ def test_inside_transforms(backend: str) -> None:
 
 def test_state_is_set_back(backend: str) -> None:
     w = agrad.asarray([1.0, 2.0], requires_grad=True)
-    optimizer = agrad.optim.Adam([w], lr=0.1)
-
-    def step(x: Any) -> Any:
-        optimizer.zero_grad()
-        loss = agrad.sum(w * x)
-        loss.backward()
-        optimizer.step()
-        return loss
-
+    step = descent(agrad.optim.Adam([w], lr=0.1), lambda x: agrad.sum(w * x), "first")
     assert agrad.eval_shape(step, w.detach()) == ShapeDtype((), w.dtype)
     assert w.tolist() == [1.0, 2.0]
     assert w.grad is None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import in_threads
 
 import agrad
 from agrad.jit.lower.cuda import graphs
@@ -358,21 +359,12 @@ def test_the_oldest_descriptions_are_deleted(lt: Lt, called: Spied, monkeypatch:
 def test_threads_may_multiply_at_once(lt: Lt) -> None:
     """A description has the address of one bias at a time."""
     x, w, *biases = factors((4, 3), (3, 5), *[(5,)] * 4)
-    wrong: list[Exception | AssertionError] = []
 
-    def work(bias: Any) -> None:
-        try:
-            for _ in range(30):
-                check(lt.attempt(x, w, bias), x, w, bias)
-        except (Exception, AssertionError) as error:
-            wrong.append(error)
+    def work(k: int) -> None:
+        for _ in range(30):
+            check(lt.attempt(x, w, biases[k]), x, w, biases[k])
 
-    threads = [threading.Thread(target=work, args=(bias,)) for bias in biases]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(work, len(biases))
 
 
 # ------------------------------------------------------------------ programs

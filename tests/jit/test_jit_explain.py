@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import descent
 
 import agrad
 from agrad import nn, optim
@@ -193,15 +194,7 @@ def model_step(**options: Any) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(0)
     model = nn.Sequential(nn.Linear(3, 2, rng=rng), nn.ReLU(), nn.Linear(2, 1, rng=rng))
     optimizer = optim.SGD(model.parameters(), lr=0.1, **options)
-
-    def step(x: Any) -> Any:
-        optimizer.zero_grad()
-        loss = agrad.sum(model(x))
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return model, optimizer, agrad.jit(step)
+    return model, optimizer, agrad.jit(descent(optimizer, lambda x: agrad.sum(model(x)), "first"))
 
 
 def test_gradients_that_were_none(backend: str) -> None:
@@ -227,15 +220,19 @@ def test_captured_tensors(backend: str) -> None:
         return reasons(made)
 
     made(ones(3))
-    assert after(lambda: setattr(net.w, "data", ones(1).data)) == ["net.w: float32[3] -> float32[1]"]
+    assert after(lambda: setattr(net.w, "data", ones(1).data)) == [
+        "net.w: Tensor float32[3] that requires a gradient -> Tensor float32[1] that requires a gradient"
+    ]
     as_int = ones(1, dtype=agrad.float64).data
-    assert after(lambda: setattr(net.w, "data", as_int)) == ["net.w: float32[1] -> float64[1]"]
+    assert after(lambda: setattr(net.w, "data", as_int)) == [
+        "net.w: Tensor float32[1] that requires a gradient -> Tensor float64[1] that requires a gradient"
+    ]
     gradient = ones(1, dtype=agrad.float64)
     net.w.grad = gradient
     made(ones(3))
     assert made.cache_info().misses == 3  # the function does not ask for it
     assert after(lambda: setattr(net.w, "requires_grad", False)) == [
-        "net.w: requires a gradient -> requires no gradient"
+        "net.w: Tensor float64[1] that requires a gradient -> Tensor float64[1]"
     ]
 
 

@@ -1,9 +1,11 @@
 """Products folded into steps of momentum, and the routines of BLAS below them."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import close, descent, same_steps
 
 import agrad
 from agrad import nn, optim
@@ -43,26 +45,13 @@ def test_added_multiple() -> None:
 
 def _trained(jitted: bool, size: int = 4, hold: bool = False, **settings: Any) -> tuple[list[np.ndarray], str]:
     rng = np.random.default_rng(0)
-    model = nn.Sequential(
-        nn.Linear(64, 128, dtype=agrad.float32),
-        nn.ReLU(),
-        nn.Linear(128, 64, dtype=agrad.float32),
-        nn.ReLU(),
-        nn.Linear(64, 3, dtype=agrad.float32),
-    )
-    model.load_state_dict(
-        {k: agrad.asarray(rng.normal(size=p.shape).astype(np.float32) / 8) for k, p in model.state_dict().items()}
-    )
-    optimizer = optim.SGD(model.parameters(), lr=0.01, **settings)
+    sizes = (64, 128, 64, 3)
+    layers = [nn.Linear(a, b, dtype=agrad.float32) for a, b in itertools.pairwise(sizes)]
+    model = nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
+    model.load_state_dict({k: rng.normal(size=p.shape).astype(np.float32) / 8 for k, p in model.state_dict().items()})
     x, t = (agrad.asarray(rng.normal(size=(size, n)).astype(np.float32)) for n in (64, 3))
-
-    def step(x: Any, t: Any) -> Any:
-        loss = agrad.mean((model(x) - t) ** 2)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
+    optimizer = optim.SGD(model.parameters(), lr=0.01, **settings)
+    step = descent(optimizer, lambda x, t: agrad.mean((model(x) - t) ** 2))
     run = agrad.jit(step) if jitted else step
     held = []
     for _ in range(6):
@@ -79,13 +68,11 @@ def _trained(jitted: bool, size: int = 4, hold: bool = False, **settings: Any) -
 @pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize("hold", [False, True])
 def test_a_folded_step_is_the_ordinary_one(size: int, hold: bool) -> None:
-    right, _ = _trained(False, size, momentum=0.9)
     got, shown = _trained(True, size, hold, momentum=0.9)
     final = shown.split("# fusion")[1]
     assert "= sgd_update_of_a_product" in final
     assert "= sgd_update_of_a_row_sum" in final
-    for a, b in zip(got, right, strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+    close(got, _trained(False, size, momentum=0.9)[0], rtol=2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -96,29 +83,26 @@ def test_a_folded_step_is_the_ordinary_one(size: int, hold: bool) -> None:
         {"momentum": 0.9, "dampening": 0.5},
         {"momentum": 0.9, "weight_decay": 0.1},
         {"momentum": 0.9, "maximize": True},
+        {"momentum": 0.9, "routines": False},
     ],
     ids=str,
 )
-def test_other_steps_are_not_folded(settings: dict[str, Any]) -> None:
-    right, _ = _trained(False, **settings)
+def test_other_steps_are_not_folded(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor any step without the routines of BLAS."""
+    settings = dict(settings)
+    if not settings.pop("routines", True):
+        # the table itself: ``agrad.jit`` is a function, and hides the package of its name
+        for dtype in list(ROUTINES):
+            monkeypatch.delitem(ROUTINES, dtype)
     got, shown = _trained(True, **settings)
     assert "update of a" not in shown
-    for a, b in zip(got, right, strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+    close(got, _trained(False, **settings)[0], rtol=2e-5, atol=1e-6)
 
 
 def test_gradients_that_stay_are_not_folded() -> None:
     model = nn.Linear(3, 2)
     optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-
-    @agrad.jit
-    def step(x: Any) -> Any:
-        optimizer.zero_grad()
-        loss = agrad.sum(model(x) ** 2)
-        loss.backward()
-        optimizer.step()
-        return loss
-
+    step = agrad.jit(descent(optimizer, lambda x: agrad.sum(model(x) ** 2), "first"))
     x = agrad.ones((4, 3), dtype=agrad.float32)
     for _ in range(3):
         step(x)
@@ -129,37 +113,14 @@ def test_gradients_that_stay_are_not_folded() -> None:
     np.testing.assert_array_equal(before, model.weight.detach().numpy())
 
 
-def test_without_the_routines_nothing_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    # the table itself: ``agrad.jit`` is a function, and hides the package of its name
-    for dtype in list(ROUTINES):
-        monkeypatch.delitem(ROUTINES, dtype)
-    right, _ = _trained(False, momentum=0.9)
-    got, shown = _trained(True, momentum=0.9)
-    assert "update of a" not in shown
-    for a, b in zip(got, right, strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
-
-
 @needs_routines
 def test_a_product_that_reads_what_an_earlier_step_writes_is_not_moved_behind_it() -> None:
     """The second weight's gradient is a product with the first weight itself, whose step comes first."""
     x = np.random.default_rng(1).normal(size=(96, 96)).astype(np.float32) / 10
 
-    def trained(jitted: bool) -> list[np.ndarray]:
+    def made() -> Any:
         first, second = (agrad.asarray(x * np.float32(k), requires_grad=True) for k in (0.5, 0.25))
-        optimizer = optim.SGD([first, second], lr=0.1, momentum=0.9)
+        train = descent(optim.SGD([first, second], lr=0.1, momentum=0.9), lambda: agrad.sum(first @ second))
+        return lambda: (train(), first.detach() + 0, second.detach() + 0)[1:]
 
-        def step() -> Any:
-            loss = agrad.sum(first @ second)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            return loss
-
-        run = agrad.jit(step) if jitted else step
-        for _ in range(4):
-            run()
-        return [first.detach().numpy(), second.detach().numpy()]
-
-    for a, b in zip(trained(True), trained(False), strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+    same_steps(made, rtol=2e-5, atol=1e-6)

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +10,11 @@ import pytest
 from checker import assert_close, host
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jit_help import close, memory_of, names, same_calls, stages, traced
 from small_blocks import use_small_blocks
 
 import agrad
-from agrad.jit.api import Jitted
-from agrad.jit.passes.broadcasts import without_broadcasts
+from agrad.jit.passes.algebra import without_broadcasts
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.passes.decompose import decomposed, with_late_views
 from agrad.jit.passes.fusion import Group, with_groups
@@ -32,17 +31,11 @@ def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 
 def optimized(function: Callable[..., Any], *args: Any) -> Program:
-    made = agrad.jit(function)
-    assert isinstance(made, Jitted)
-    return made.lower(*args).stages[-1][1]
+    return stages(function, *args)[-1]
 
 
 def groups(program: Program) -> list[Group]:
     return [i.operation for i in program.instructions if isinstance(i.operation, Group)]
-
-
-def leaves(value: Any) -> list[Any]:
-    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, (tuple, list)) else [value]
 
 
 def norm(x: Any, w: Any, b: Any) -> Any:
@@ -112,12 +105,8 @@ def test_one_group_of_rows(function: Callable[..., Any], args: Any) -> None:
     (group,) = groups(program)
     others = [i.name for i in program.instructions if i.operation is not group]
     assert set(others) <= {"reshape", "expand_dims", "getitem"}, "what moves no data may stand beside the group"
-    expected = leaves(function(*args))
-    jitted = agrad.jit(function)
-    for got in (leaves(jitted(*args)), leaves(jitted(*args)), interpret(program, args)):
-        for a, b in zip(got, expected, strict=True):
-            assert host(a).dtype == host(b).dtype and host(a).shape == host(b).shape
-            assert_close(a, b, "a result", 1e-12)
+    same_calls(function, args, args, atol=1e-12)
+    close(interpret(program, args), function(*args), atol=1e-12)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -138,14 +127,13 @@ def test_the_same_bits_at_each_call() -> None:
 @pytest.mark.usefixtures("small_blocks")
 def test_sums_of_rows_that_stand_in_the_place_of_columns() -> None:
     """In a square matrix the sums of rows, of shape (n,), are no whole operand: they are not known before the end."""
-    x = X[:4]
 
     def f(x: Any) -> Any:
         y = agrad.sin(x)
         return y * agrad.sum(y, axis=1) + y * agrad.sum(y, axis=0)
 
-    assert groups(optimized(f, x))
-    assert_close(agrad.jit(f)(x), f(x), "a result", 1e-12)
+    assert groups(optimized(f, X[:4]))
+    same_calls(f, (X[:4],), atol=1e-12)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -157,10 +145,9 @@ def test_a_square_operand_as_rows_and_whole(n: int) -> None:
         y = agrad.sin(x) + b
         return y, agrad.sum(y, axis=1) * b
 
-    x, b = RNG.standard_normal((n, n)), RNG.standard_normal(n)
-    assert groups(optimized(f, x, b))
-    for got, right in zip(agrad.jit(f)(x, b), f(x, b), strict=True):
-        assert_close(got, right, "a result", 1e-12)
+    given = RNG.standard_normal((n, n)), RNG.standard_normal(n)
+    assert groups(optimized(f, *given))
+    same_calls(f, given, atol=1e-12)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -172,28 +159,25 @@ def test_what_leaves_a_group_and_comes_back() -> None:
         return agrad.sum(agrad.cos(y) * agrad.matmul(z, y) + total, axis=1), agrad.exp(y - total)
 
     assert groups(optimized(f, X, B))
-    for got, right in zip(agrad.jit(f)(X, B), f(X, B), strict=True):
-        assert_close(got, right, "a result", 1e-12)
+    same_calls(f, (X, B), atol=1e-12)
 
 
 def test_rows_that_are_longer_than_blocks_stay_out() -> None:
     x = RNG.standard_normal((4, 40_000))
     program = optimized(lambda x: agrad.softmax(x, axis=1), x)
-    assert [i.name for i in program.instructions] == ["softmax"]
+    assert names(program) == ["softmax"]
     assert groups(optimized(lambda x: agrad.sin(x) * 2 + 1, x))
 
 
 def test_small_arrays_stay_as_they_are() -> None:
     program = optimized(lambda x, b: agrad.softmax(agrad.gelu(x + b), axis=1), X, B)
-    assert [i.name for i in program.instructions] == ["add", "gelu", "softmax"]
+    assert names(program) == ["add", "gelu", "softmax"]
 
 
 def test_groups_without_rows_take_arrays_of_one_shape() -> None:
     """As lowerings do that know no others."""
-    made = agrad.jit(lambda x, b: agrad.sum(agrad.sin(agrad.relu(x * 2 + b)) + 1, axis=0))
-    assert isinstance(made, Jitted)
-    program = with_groups(1)(made.lower(X, B).stages[0][1])
-    assert [i.name for i in program.instructions] == ["multiply", "add", "fused[relu sin add]", "sum"]
+    program = traced(lambda x, b: agrad.sum(agrad.sin(agrad.relu(x * 2 + b)) + 1, axis=0), X, B)
+    assert names(with_groups(1)(program)) == ["multiply", "add", "fused[relu sin add]", "sum"]
 
 
 @pytest.mark.parametrize("kind", ["many inputs", "many results", "a long chain"])
@@ -205,16 +189,13 @@ def test_the_addresses_of_a_group_fit_into_the_arguments_of_a_kernel(kind: str) 
             return list(itertools.accumulate(xs[:5] * 80, agrad.add))
         return [functools.reduce(lambda total, _: agrad.sin(total + xs[0]), range(400), xs[1])]
 
-    made = agrad.jit(f)
-    assert isinstance(made, Jitted)
     xs = list(np.random.default_rng(0).normal(size=(300, 6)))
-    program = with_groups(1, whole_rows=True)(made.lower(xs).stages[0][1])
+    program = with_groups(1, whole_rows=True)(traced(f, xs))
     found = groups(program)
     assert len(found) > 1
     for group in found:
         assert 16 * len(group.program.inputs) + 8 * len(group.program.outputs) <= 4096
-    for got, expected in zip(interpret(program, xs), f(xs), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-12)
+    close(interpret(program, xs), f(xs))
 
 
 def test_a_group_stands_before_an_update_of_what_it_reads() -> None:
@@ -243,26 +224,17 @@ def test_a_group_writes_over_what_it_alone_reads() -> None:
     def f(x: Any, w: Any, b: Any) -> Any:
         return agrad.matmul(agrad.relu(agrad.matmul(x, w) + b), agrad.matrix_transpose(w))
 
-    w = RNG.standard_normal((4, 7))
-    made = agrad.jit(f)
-    assert groups(optimized(f, X, w, RNG.standard_normal(7)))
-    for scale in (1.0, -2.0):
-        b = RNG.standard_normal(7)
-        np.testing.assert_allclose(made(X * scale, w, b), f(X * scale, w, b), rtol=1e-12)
+    w, b, c = (RNG.standard_normal(shape) for shape in ((4, 7), 7, 7))
+    assert groups(optimized(f, X, w, b))
+    same_calls(f, (X, w, b), (X * -2.0, w, c))
 
 
 def test_what_a_group_writes_over_is_one_buffer() -> None:
     made = agrad.jit(lambda x, w, b: agrad.matmul(agrad.relu(agrad.matmul(x, w) + b), agrad.matrix_transpose(w)))
-    x, w, b = (RNG.standard_normal(shape) for shape in ((20_000, 4), (4, 7), (7,)))
-    made.lower(x, w, b)
-    tracemalloc.start()
-    try:
-        made(x, w, b)
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    given = x, _, _ = [RNG.standard_normal(shape) for shape in ((20_000, 4), (4, 7), (7,))]
+    made.lower(*given)
     one = x.shape[0] * 7 * x.itemsize
-    assert one < held < 1.8 * one
+    assert one < memory_of(made, *given)[0] < 1.8 * one
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -280,14 +252,7 @@ def test_what_a_group_writes_over_is_one_buffer() -> None:
 )
 def test_operands_that_are_still_needed(after: Callable[[Any], Any]) -> None:
     x = RNG.standard_normal((5, 5))
-
-    def f(x: Any) -> Any:
-        return after(agrad.matmul(x, x))
-
-    jitted = agrad.jit(f)
-    for scale in (1.0, 0.5, -1.0):
-        for got, right in zip(leaves(jitted(x * scale)), leaves(f(x * scale)), strict=True):
-            assert_close(got, right, "a result", 1e-12)
+    same_calls(lambda x: after(agrad.matmul(x, x)), *[(x * scale,) for scale in (1.0, 0.5, -1.0)], atol=1e-12)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -299,9 +264,8 @@ def test_operands_in_other_orders() -> None:
         y = agrad.add(x, x)  # lies as x does
         return agrad.softmax(y * 2 + b, axis=1)
 
-    for given_x in (x, x.T[:8], x[::2], x[:, ::3], x[::-1, ::-1]):
-        b = RNG.standard_normal(given_x.shape[1])
-        assert_close(agrad.jit(f)(given_x, b), f(given_x, b), "a result", 1e-12)
+    for laid in (x, x.T[:8], x[::2], x[:, ::3], x[::-1, ::-1]):
+        same_calls(f, (laid, RNG.standard_normal(laid.shape[1])), atol=1e-12)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -323,14 +287,12 @@ def test_parts_are_what_the_body_does(name: str, rank: int) -> None:
     x = RNG.standard_normal((3, 4, 5)[:rank])
     x[0, 1] = -np.inf if name != "var" else 7
     for axis in range(1, rank):
-        made = agrad.jit(lambda x, axis=axis: getattr(agrad, name)(x, axis=axis))
-        assert isinstance(made, Jitted)
-        program = made.lower(x).stages[0][1]
+        program = traced(lambda x, axis=axis: getattr(agrad, name)(x, axis=axis), x)
         better = decomposed(1)(program)
-        assert name not in {i.name for i in better.instructions}
+        assert name not in names(better)
         (got,), (expected,) = interpret(better, [x]), interpret(program, [x])
-        assert_close(np.nan_to_num(got), np.nan_to_num(expected), name, 1e-14)
-        assert got.dtype == expected.dtype and got.shape == expected.shape == better.outputs[0].shape
+        close(np.nan_to_num(got), np.nan_to_num(expected), 1e-14, 1e-14)
+        assert got.shape == expected.shape == better.outputs[0].shape
 
 
 def test_broadcasts_are_left_to_the_operation_that_reads_them() -> None:
@@ -338,27 +300,20 @@ def test_broadcasts_are_left_to_the_operation_that_reads_them() -> None:
         wide = agrad.broadcast_to(b, (6, 4))
         return x * wide, wide + wide, agrad.sum(wide, axis=0)
 
-    made = agrad.jit(f)
-    assert isinstance(made, Jitted)
-    program = made.lower(X, B).stages[0][1]
-    better = without_broadcasts(program)
+    better = without_broadcasts(traced(f, X, B))
     operands = [(i.name, [v.shape for v in i.reads()]) for i in better.instructions]
     assert ("multiply", [(6, 4), (4,)]) in operands and ("add", [(6, 4), (6, 4)]) in operands
-    for a, b in zip(interpret(better, [X, B]), interpret(program, [X, B]), strict=True):
-        np.testing.assert_array_equal(a, b)
+    close(interpret(better, [X, B]), f(X, B), rtol=0)
 
 
 def test_an_operation_on_broadcasts_alone_comes_before_them() -> None:
     def f(x: Any, b: Any) -> Any:
         return x * (2 * agrad.broadcast_to(agrad.expand_dims(b, axis=0), (6, 4)) + 1)
 
-    made = agrad.jit(f)
-    assert isinstance(made, Jitted)
-    program = made.lower(X, B).stages[0][1]
-    better = without_dead_code(without_broadcasts(program))
+    better = without_dead_code(without_broadcasts(traced(f, X, B)))
     shapes = [i.results[0].shape for i in better.instructions if i.name in ("multiply", "add")]
     assert shapes == [(1, 4), (1, 4), (6, 4)]
-    np.testing.assert_array_equal(interpret(better, [X, B])[0], interpret(program, [X, B])[0])
+    close(interpret(better, [X, B]), f(X, B), rtol=0)
 
 
 def test_views_come_right_before_their_first_reader() -> None:
@@ -368,13 +323,9 @@ def test_views_come_right_before_their_first_reader() -> None:
         flat = agrad.reshape(y, (-1,))
         return total, agrad.exp(y), agrad.cos(flat)
 
-    made = agrad.jit(f)
-    assert isinstance(made, Jitted)
-    program = made.lower(X).stages[0][1]
-    better = with_late_views(program)
-    assert [i.name for i in better.instructions] == ["sin", "sum", "exp", "reshape", "cos", "reshape"]
-    for a, b in zip(interpret(better, [X]), interpret(program, [X]), strict=True):
-        np.testing.assert_array_equal(a, b)
+    better = with_late_views(traced(f, X))
+    assert names(better) == ["sin", "sum", "exp", "reshape", "cos", "reshape"]
+    close(interpret(better, [X]), f(X), rtol=0)
 
 
 def test_a_view_stays_before_a_write_over_its_array() -> None:
@@ -396,18 +347,15 @@ def test_a_view_stays_before_a_write_over_its_array() -> None:
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
 def test_a_norm_and_its_gradients_are_one_group(name: str) -> None:
     rng = np.random.default_rng(3)
-    x, g, w = (rng.normal(size=shape) for shape in ((512, 128), (512, 128), (128,)))
+    given = [rng.normal(size=shape) for shape in ((512, 128), (512, 128), (128,))]
 
     def both(g: Any, *arrays: Any) -> Any:
         y, pull = agrad.vjp(lambda x, w: getattr(agrad.nn.functional, name)(x, (128,), w), *arrays)
         return y, *pull(g)
 
-    made = agrad.jit(both)
-    assert isinstance(made, Jitted)
-    names = [i.name.partition("[")[0] for i in made.lower(g, x, w).stages[-1][1].instructions]
-    assert [n for n in names if n != "reshape"] == ["fused rows"]
-    for got, expected in zip(made(g, x, w), both(g, x, w), strict=True):
-        np.testing.assert_allclose(got, expected, atol=1e-12)
+    found = [name.partition("[")[0] for name in names(optimized(both, *given))]
+    assert [name for name in found if name != "reshape"] == ["fused rows"]
+    same_calls(both, tuple(given), rtol=0, atol=1e-12)
 
 
 # ---------------------------------------------------------------- random shapes
@@ -445,10 +393,7 @@ def test_random_shapes(chain: Any, size: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         use_small_blocks(patch, size)
-        jitted = agrad.jit(f)
-        for _ in range(2):
-            for got, right in zip(leaves(jitted(x, *others)), leaves(f(x, *others)), strict=True):
-                assert_close(got, right, "a result", 1e-12)
+        same_calls(f, *[(x, *others)] * 2, atol=1e-12)
 
 
 def test_random_shapes_make_groups_of_rows() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import descent
 
 import agrad
 from agrad import nn, optim
@@ -28,19 +29,13 @@ def trained(zero: str, jitted: bool = True, momentum: float = 0.9, kind: str = "
     optimizer = optim.SGD(parameters, lr=0.01, momentum=momentum) if kind == "SGD" else optim.Adam(parameters, lr=0.01)
     batches = [[placed(rng.normal(size=(rows, n))) for n in (80, 3)] for _ in range(4)]
 
-    def step(x: Any, t: Any) -> Any:
-        if zero == "first":
-            optimizer.zero_grad()
-        elif zero == "to zeros":
+    def loss_of(x: Any, t: Any) -> Any:
+        if zero == "to zeros":
             for p in parameters:
                 p.grad = agrad.zeros_like(p.detach())
-        loss = agrad.mean((model(x) - t) ** 2)
-        loss.backward()
-        optimizer.step()
-        if zero == "last":
-            optimizer.zero_grad()
-        return loss
+        return agrad.mean((model(x) - t) ** 2)
 
+    step = descent(optimizer, loss_of, zero)
     return agrad.jit(step) if jitted else step, parameters, batches
 
 
@@ -130,22 +125,14 @@ def test_programs_share_gradients_that_are_computed_late() -> None:
 
 
 def test_a_step_that_reads_the_last_gradient(backend: str) -> None:
-    found = []
-    for jitted in (False, True):
+    def made() -> Any:
         w = agrad.ones((128, 80), dtype=agrad.float32, requires_grad=True)
-        optimizer = optim.SGD([w], lr=0.01, momentum=0.9)
+        train = descent(optim.SGD([w], lr=0.01, momentum=0.9), lambda x: agrad.sum((x @ w) ** 2), "first")
+        return lambda x: (0.0 if w.grad is None else agrad.sum(w.grad), train(x))[0]
 
-        def step(x: Any, w: Any = w, optimizer: Any = optimizer) -> Any:
-            last = 0.0 if w.grad is None else agrad.sum(w.grad)
-            optimizer.zero_grad()
-            agrad.sum((x @ w) ** 2).backward()
-            optimizer.step()
-            return last
-
-        run = agrad.jit(step) if jitted else step
-        x = agrad.full((2, 128), 0.01, dtype=agrad.float32)
-        found.append([float(run(x)) for _ in range(4)])
-    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+    x = agrad.full((2, 128), 0.01, dtype=agrad.float32)
+    eager, jitted = made(), agrad.jit(made())
+    np.testing.assert_allclose(*[[float(run(x)) for _ in range(4)] for run in (jitted, eager)], rtol=1e-4)
 
 
 def set_to_none(w: Any) -> None:
@@ -193,14 +180,7 @@ def test_gradients_that_are_not_read_need_no_program_of_their_own(
 
 def test_a_training_step_is_traced_once(backend: str) -> None:
     w = agrad.asarray([1.0, 2.0], requires_grad=True)
-    optimizer = optim.SGD([w], lr=0.1, momentum=0.9)
-
-    @agrad.jit
-    def step() -> Any:
-        optimizer.zero_grad()
-        agrad.sum(w * w).backward()
-        optimizer.step()
-
+    step = agrad.jit(descent(optim.SGD([w], lr=0.1, momentum=0.9), lambda: agrad.sum(w * w), "first"))
     for _ in range(3):
         step()
     assert step.cache_info().misses == 1

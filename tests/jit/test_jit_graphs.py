@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checker import assert_close, cotangents, host, outputs, random_like, raw
+from checker import cotangents, host, outputs, random_like, raw
 from crossing import each
 from graph_steps import batch, draw, graphs_in, mlp, program_of
+from jit_help import close, same_calls
 from table import Case
 from test_jit import DIFFERENTIABLE
 
@@ -24,7 +25,6 @@ from agrad.jit.lower.cuda import segments as cuda_segments
 from agrad.jit.lower.cuda.graphs import CAPTURES
 from agrad.jit.lower.cuda.segments import segments
 from agrad.jit.program import HostCall, Program
-from agrad.transforms.trees import flatten
 
 pytestmark = pytest.mark.needs("cupy")
 
@@ -47,20 +47,17 @@ def on_cupy() -> Iterator[None]:
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("scheduled", [False, True])
 def test_training_in_graphs(optimizer: str, scheduled: bool) -> None:
-    def run(jit: bool) -> tuple[list[float], list[np.ndarray], Any]:
+    def run(jit: bool) -> tuple[Any, Any]:
         step, model = mlp(optimizer)
         fast, losses = agrad.jit(step) if jit else step, []
         for k in range(7):
             if scheduled:
                 step.optimizer.lr = 0.1 / (k + 1)  # type: ignore[attr-defined]
             losses.append(fast(*batch(k)))
-        return [loss.item() for loss in losses], [host(p) for p in model.parameters()], fast
+        return [losses, list(model.parameters())], fast
 
-    expected, weights, _ = run(False)
-    losses, got, fast = run(True)
-    np.testing.assert_allclose(losses, expected, rtol=1e-5)
-    for p, right in zip(got, weights, strict=True):
-        np.testing.assert_allclose(p, right, rtol=1e-5, atol=1e-6)
+    found, fast = run(True)
+    close(found, run(False)[0], rtol=1e-5, atol=1e-6)
     program = program_of(fast)
     assert [s.captured for s in program.segments] == [True]
     assert not program.reasons
@@ -100,14 +97,9 @@ def test_state_is_updated_in_place_and_no_array_of_the_caller_is_kept() -> None:
 
 def test_results_are_the_callers_own() -> None:
     f = agrad.jit(lambda x: (agrad.sin(x) * 2.0, x @ x, agrad.matrix_transpose(x)))
-    kept, right = [], []
-    for k in range(5):
-        x = draw("float64", 3, 3) + k
-        kept.append(f(x))
-        right.append((np.sin(host(x)) * 2, host(x) @ host(x), host(x).T))
-    for got, expected in zip(kept, right, strict=True):
-        for a, b in zip(got, expected, strict=True):
-            np.testing.assert_allclose(host(a), b, rtol=1e-13)
+    xs = [draw("float64", 3, 3) + k for k in range(5)]
+    kept = [f(x) for x in xs]
+    close(kept, [(np.sin(x) * 2, x @ x, x.T) for x in map(host, xs)], rtol=1e-13)
 
 
 # ------------------------------------------------------------------ what graphs hold
@@ -126,12 +118,8 @@ def integers(x: Any, n: Any) -> Any:
 def test_searching_counting_and_integers_are_in_the_graph() -> None:
     import cupy
 
-    fast = agrad.jit(integers)
-    for k in range(4):
-        x, n = draw("float64", 4, 3) * (1 - 2 * (k % 2)), (cupy.arange(4) + k) % 3
-        for got, right in zip(fast(x, n), integers(x, n), strict=True):
-            assert got.dtype == right.dtype
-            np.testing.assert_array_equal(host(got), host(right))
+    calls = [(draw("float64", 4, 3) * (1 - 2 * (k % 2)), (cupy.arange(4) + k) % 3) for k in range(4)]
+    fast = same_calls(integers, *calls, rtol=0)
     inside, between = graphs_in(fast)
     assert any("any" in name for name in inside) and any("all" in name for name in inside)
     assert {"argmax", "argmin", "prod", "equal", "floor_divide", "getitem"} <= set(inside)
@@ -144,19 +132,14 @@ def test_what_cupy_refuses_runs_between_graphs_and_says_why() -> None:
         z = agrad.linalg.inv(y @ agrad.matrix_transpose(y))  # cuSOLVER
         return agrad.sum(agrad.concat([agrad.exp(-(z * z)), x], axis=2) * 3.0, axis=0), agrad.argmax(z, axis=1)
 
-    fast = agrad.jit(f)
-    for k in range(5):
-        x = draw("float64", 2, 3, 3) * (k + 1)
-        for got, right in zip(fast(x), f(x), strict=True):
-            np.testing.assert_allclose(host(got), host(right), rtol=1e-9)
+    x = draw("float64", 2, 3, 3)
+    fast = same_calls(f, *[(x * (k + 1),) for k in range(5)], rtol=1e-9)
     inside, between = graphs_in(fast)
     assert "linalg.inv" in between
-    assert "matmul" in inside
-    assert "argmax" in inside
+    assert {"matmul", "argmax"} <= set(inside)
     assert any(name.startswith("fused") and "sum" in name for name in inside)
-    text = fast.lower(x).code
-    assert "linalg.inv" in text
-    assert "could not be captured: " in next(line for line in text.splitlines() if "linalg.inv(" in line)
+    (line,) = [line for line in fast.lower(x).code.splitlines() if "linalg.inv(" in line]
+    assert "could not be captured: " in line
     assert program_of(fast)._captures == 1
 
 
@@ -192,17 +175,13 @@ def test_a_users_operation_is_called_each_time() -> None:
 
 def test_a_program_without_anything_to_capture_stays_plain() -> None:
     x = draw("float64", 3, 3)
-    fast = agrad.jit(lambda x: agrad.linalg.inv(x))
-    for _ in range(4):
-        np.testing.assert_allclose(host(fast(x)), np.linalg.inv(host(x)), rtol=1e-12)
+    fast = same_calls(agrad.linalg.inv, *[(x,)] * 4)
     assert "without graphs: nothing in it can be captured" in fast.lower(x).code
 
 
 def test_transforms_of_fourier_stay_out_of_graphs() -> None:
-    fast = agrad.jit(lambda x: agrad.real(agrad.fft.fft(x * 2.0)) * 3.0)
-    x = draw("float64", 8)
-    for _ in range(3):
-        np.testing.assert_allclose(host(fast(x)), np.fft.fft(host(x) * 2).real * 3, rtol=1e-9, atol=1e-9)
+    f = lambda x: agrad.real(agrad.fft.fft(x * 2.0)) * 3.0  # noqa: E731
+    fast = same_calls(f, *[(draw("float64", 8),)] * 3, rtol=1e-9, atol=1e-9)
     assert "fft.fft" in graphs_in(fast)[1]
     assert not program_of(fast).reasons  # CuPy may not refuse them
 
@@ -291,16 +270,7 @@ def test_rows_in_graphs(case: Case) -> None:
         return tuple([cupy.array(raw(x)) for x in values])
 
     gs = on_device(random_like(outputs(chain(*xs)), case.rng()))
-    expected = flatten(pulled(xs, gs))[0]
-    fast = agrad.jit(pulled)
-    assert any(hasattr(b, "dtype") for b in expected)
-    for _ in range(4):
-        found = flatten(fast(on_device(xs), on_device(gs)))[0]
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
-            if hasattr(b, "dtype"):
-                assert a.dtype == b.dtype
-                assert_close(host(a), host(b), "value or gradient", 1e-12)
+    same_calls(pulled, *[(on_device(xs), on_device(gs)) for _ in range(4)], rtol=1e-12, atol=1e-12)
 
 
 # ------------------------------------------------------------------ few launches
@@ -323,20 +293,21 @@ def test_few_launches_and_large_results_are_no_graph(monkeypatch: pytest.MonkeyP
         assert sum(s.captured for s in program_of(fast).segments) == graphs_of, (f, size)
 
 
+def kept_results(f: Any, *calls: tuple[Any, ...]) -> Any:
+    """Compare the results of all calls at the end; return the jitted function."""
+    fast = agrad.jit(f)
+    held = [(fast(*args), f(*args)) for args in calls]
+    for got, right in held:
+        close(got, right)
+    return fast
+
+
 def test_results_between_graphs_are_new_arrays() -> None:
     def f(x: Any, w: Any) -> Any:
         y = agrad.fft.fft(x)
         return y, agrad.exp(agrad.sin(x) * w) / 3.0
 
-    fast = agrad.jit(f)
-    held = []
-    for k in range(6):
-        x, w = draw("complex128", 6) + k, draw("complex128", 6)
-        held.append((fast(x, w), f(x, w)))
-    assert len(held) == 6
-    for got, right in held:
-        for a, b in zip(got, right, strict=True):
-            np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
+    kept_results(f, *[(draw("complex128", 6) + k, draw("complex128", 6)) for k in range(6)])
 
 
 def test_results_between_graphs_do_not_lie_where_graphs_compute() -> None:
@@ -346,14 +317,10 @@ def test_results_between_graphs_do_not_lie_where_graphs_compute() -> None:
         y = agrad.cumulative_sum(agrad.sort(x * 3 + 1, axis=0), axis=0)
         return agrad.matmul(y, y)  # of integers: no product of cuBLASLt's
 
-    fast, held = agrad.jit(f), []
-    for k in range(6):
-        x = agrad.asarray(np.arange(9).reshape(3, 3) * 7 % 5 + k, backend="cupy").raw
-        held.append((fast(x), f(x)))
+    whole = np.arange(9).reshape(3, 3) * 7 % 5
+    fast = kept_results(f, *[(agrad.asarray(whole + k, backend="cupy").raw,) for k in range(6)])
     inside, between = graphs_in(fast)
     assert "sort" in inside and "matmul" in between
-    for got, right in held:
-        np.testing.assert_array_equal(host(got), host(right))
 
 
 @pytest.mark.parametrize(
@@ -377,11 +344,8 @@ def test_products_of_batches_are_in_graphs(left: tuple[int, ...], right: tuple[i
         )
 
     for order in ("C", "F"):
-        x, w = (cupy.asarray(draw("float64", *shape), order=order) for shape in (left, right))
-        fast = agrad.jit(f)
-        for _ in range(4):
-            for a, b in zip(fast(x, w), f(x, w), strict=True):
-                np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
+        given = tuple([cupy.asarray(draw("float64", *shape), order=order) for shape in (left, right)])
+        fast = same_calls(f, *[given] * 4)
         if 0 not in left:
             inside, between = graphs_in(fast)
             assert inside.count("matmul") == 3
@@ -399,6 +363,5 @@ def test_a_branch_that_returned_its_operand_in_the_capture_may_be_left() -> None
     for k in (1.0, 2.0, 3.0, -1.0, 4.0, -2.0):
         x = draw("float64", 3) ** 2 * k
         found = fast(x, w)
-        for got, right in zip(found, f(x, w), strict=True):
-            np.testing.assert_allclose(host(got), host(right), rtol=1e-12)
+        close(found, f(x, w))
         assert not any(cupy.shares_memory(a, b) for a in found for b in (x, w))

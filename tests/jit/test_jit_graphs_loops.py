@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from checker import host
 from graph_steps import graphs_in, program_of
+from jit_help import close, descent, same_calls
 
 import agrad
 from agrad import nn, optim
@@ -99,9 +100,7 @@ def test_loops_in_one_graph(name: str, length: int) -> None:
         held.append((fast(*given), given))
     assert [s.captured for s in program_of(fast).segments] == [True], program_of(fast).text
     for got, given in held:  # earlier results are as they were, and on other data they are others
-        for a, b in zip(flatten(got)[0], flatten(lots(*given))[0], strict=True):
-            assert a.shape == b.shape and a.dtype == b.dtype
-            np.testing.assert_allclose(host(a), host(b), rtol=1e-10, atol=1e-12)
+        close(got, lots(*given), rtol=1e-10, atol=1e-12)
 
 
 def test_a_loop_without_steps() -> None:
@@ -117,39 +116,28 @@ def test_results_may_be_written_into() -> None:
     fast = agrad.jit(no_new_arrays)
     for k in range(5):
         given = drawn(k, 3)
-        expected = [host(x) for x in flatten(no_new_arrays(*given))[0]]
-        kept = [host(x) for x in given]
-        for got, right in zip(flatten(fast(*given))[0], expected, strict=True):
-            np.testing.assert_allclose(host(got), right)
-            got[...] = -7.0
-        for x, before in zip(given, kept, strict=True):
-            np.testing.assert_array_equal(host(x), before)
+        expected, kept = [host(x) for x in flatten(no_new_arrays(*given))[0]], [host(x) for x in given]
+        found = flatten(fast(*given))[0]
+        close(found, expected, rtol=1e-7)
+        for part in found:
+            part[...] = -7.0
+        close(given, kept, rtol=0)
 
 
 def trained(jit: bool, length: int = 5) -> tuple[list[float], list[Any], Any]:
     rng = np.random.default_rng(0)
     model = nn.LSTM(3, 4, batch_first=True)
     model.load_state_dict({k: rng.normal(size=v.shape).astype("float32") for k, v in model.state_dict().items()})
-    opt = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-
-    def step(x: Any) -> Any:
-        loss = agrad.sum(model(x)[0][:, -1, :] ** 2)
-        loss.backward()
-        opt.step()
-        opt.zero_grad()
-        return loss
-
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    step = descent(optimizer, lambda x: agrad.sum(model(x)[0][:, -1, :] ** 2))
     fast = agrad.jit(step) if jit else step
     losses = [fast(*on_gpu(rng.normal(size=(2, length, 3)).astype("float32"))).item() for _ in range(6)]
     return losses, [host(p) for p in model.parameters()], fast
 
 
 def test_a_step_of_training_is_one_graph() -> None:
-    expected, weights, _ = trained(False)
-    losses, got, fast = trained(True)
-    np.testing.assert_allclose(losses, expected, rtol=1e-5)
-    for p, right in zip(got, weights, strict=True):
-        np.testing.assert_allclose(p, right, rtol=1e-5, atol=1e-6)
+    *found, fast = trained(True)
+    close(found, trained(False)[:2], rtol=1e-5, atol=1e-6)
     assert [s.captured for s in program_of(fast).segments] == [True]
 
 
@@ -202,16 +190,18 @@ def test_a_carry_that_is_donated() -> None:
     for _ in range(6):
         start, _ = fast(w, start, rows)
         right, _ = f(w, right, rows)
-        np.testing.assert_allclose(host(start), host(right), rtol=1e-10)
+        close(start, right, rtol=1e-10)
+
+
+def and_more(f: Function) -> Function:
+    """Return a function of a loop and of operations that a graph holds."""
+    return lambda *args: (f(*args), agrad.sin(agrad.sort(args[1])) + agrad.cumulative_sum(args[1]))
 
 
 def test_long_loops_stay_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lower_cupy, "NODES", 40)
     for length, inside in ((2, True), (9, False)):
-        fast = agrad.jit(lambda *args: (recurrent(*args), agrad.sin(agrad.sort(args[1]))))
-        for k in range(5):
-            given = drawn(k, length)
-            np.testing.assert_allclose(host(fast(*given)[0][0]), host(recurrent(*given)[0]), rtol=1e-10)
+        fast = same_calls(and_more(recurrent), *[drawn(k, length) for k in range(5)], rtol=1e-10)
         assert ("scan" in graphs_in(fast)[0]) == inside
 
 
@@ -230,25 +220,16 @@ def of_integers(w: Any, start: Any, rows: Any) -> Any:
 
 @pytest.mark.parametrize("f", [branching, of_integers])
 def test_a_body_that_no_graph_can_hold_runs_between_graphs(f: Function) -> None:
-    fast = agrad.jit(lambda *args: (f(*args), agrad.sin(agrad.sort(args[1])) + agrad.cumulative_sum(args[1])))
-    for k in range(6):
-        given = drawn(k, 4)
-        for a, b in zip(flatten(fast(*given)[0])[0], flatten(f(*given))[0], strict=True):
-            np.testing.assert_allclose(host(a), host(b), rtol=1e-10)
-    inside, between = graphs_in(fast)
+    inside, between = graphs_in(same_calls(and_more(f), *[drawn(k, 4) for k in range(6)], rtol=1e-10))
     assert "scan" in between and "sort" in inside
 
 
 def test_a_body_that_cupy_refuses_runs_between_graphs_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """The refusal is found by trying, and the loop has graphs of its own steps then."""
     monkeypatch.setattr(lower_cupy, "is_any_product", lambda instruction: False)  # its products are CuPy's
-    fast = agrad.jit(lambda *args: (recurrent(*args), agrad.sin(agrad.sort(args[1])) + agrad.cumulative_sum(args[1])))
-    for k in range(6):
-        given = drawn(k, 4)
-        np.testing.assert_allclose(host(fast(*given)[0][0]), host(recurrent(*given)[0]), rtol=1e-10)
-    program = program_of(fast)
+    fast = same_calls(and_more(recurrent), *[drawn(k, 4) for k in range(6)], rtol=1e-10)
     assert "scan" in graphs_in(fast)[1]
-    assert [i.name for i in program.reasons] == ["scan"]
+    assert [i.name for i in program_of(fast).reasons] == ["scan"]
 
 
 def test_memory_of_arrays_without_a_later_use_is_used_again_in_a_graph() -> None:

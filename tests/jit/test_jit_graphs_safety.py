@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from checker import host
 from graph_steps import batch, draw, mlp, program_of
+from jit_help import in_threads
 
 import agrad
 from agrad import backends
@@ -73,7 +74,7 @@ def test_inside_a_capture_of_the_users_a_program_runs_plainly() -> None:
 def test_threads_may_share_a_program() -> None:
     import cupy
 
-    fast, wrong = agrad.jit(lambda x: agrad.sum(agrad.sin(x) * 2.0, axis=0)), []
+    fast = agrad.jit(lambda x: agrad.sum(agrad.sin(x) * 2.0, axis=0))
 
     def work(k: int) -> None:
         with agrad.use_backend("cupy"), cupy.cuda.Stream(non_blocking=True) as stream:
@@ -81,15 +82,9 @@ def test_threads_may_share_a_program() -> None:
                 x = draw("float64", 5, 3) + k + i
                 got = fast(x)
                 stream.synchronize()
-                if not np.allclose(host(got), np.sum(np.sin(host(x)) * 2, axis=0), rtol=1e-12):
-                    wrong.append((k, i))
+                np.testing.assert_allclose(host(got), np.sum(np.sin(host(x)) * 2, axis=0), rtol=1e-12)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(work, 3)
     assert not program_of(fast).given_up
 
 

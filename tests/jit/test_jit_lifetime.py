@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close
+from jit_help import descent
 
 import agrad
 from agrad import nn, optim
@@ -31,16 +32,7 @@ def forking(test: Any) -> Any:
 
 def train() -> Any:
     model = nn.Linear(4, 2, dtype=agrad.float64)
-    optimizer = optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
-
-    def step(x: Any) -> Any:
-        loss = agrad.sum(model(x) ** 2)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
-    return step
+    return descent(optim.SGD(model.parameters(), lr=1e-6, momentum=0.9), lambda x: agrad.sum(model(x) ** 2))
 
 
 def recorded() -> Any:

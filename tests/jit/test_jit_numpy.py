@@ -1,12 +1,11 @@
 """NumPy's programs: buffers that are kept from call to call, cross entropy and ReLU."""
 
-import threading
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import close, in_threads, memory_of, same_calls
 
 import agrad
 from agrad.errors import IndexRangeError
@@ -18,27 +17,12 @@ LABELS = np.array([0, 3, 1, 1, 2, 0])
 
 
 def same(got: Any, expected: Any, tolerance: float = 0) -> None:
-    for a, b in zip(agrad_leaves(got), agrad_leaves(expected), strict=True):
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
-
-
-def agrad_leaves(value: Any) -> list[Any]:
-    return [leaf for part in value for leaf in agrad_leaves(part)] if isinstance(value, tuple) else [value]
+    close(got, expected, tolerance, tolerance)
 
 
 def hidden(x: Any, w: Any, b: Any) -> Any:
     h = agrad.relu(agrad.linear(x, w, b))
     return agrad.linear(agrad.relu(agrad.linear(h, agrad.matrix_transpose(w), x[0])), w, b)
-
-
-def memory_of(f: Callable[..., Any], *args: Any) -> tuple[int, int]:
-    """Bytes of arrays and objects that a call leaves behind, and the most at a time."""
-    tracemalloc.start()
-    try:
-        f(*args)
-        return tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
 
 
 # ---------------------------------------------------------------- buffers
@@ -119,24 +103,12 @@ def test_calls_at_once_have_buffers_of_their_own() -> None:
     jitted = agrad.jit(f)
     expected = [f(x) for x in xs]
     jitted(xs[0])
-    wrong: list[Any] = []
-    start = threading.Barrier(len(xs))
 
-    def work(i: int) -> None:
-        start.wait()
+    def work(k: int) -> None:
         for _ in range(100):
-            try:
-                same(jitted(xs[i]), expected[i], 1e-9)
-            except Exception as error:
-                wrong.append(error)
-                return
+            same(jitted(xs[k]), expected[k], 1e-9)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(xs))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(work, len(xs))
 
 
 # ---------------------------------------------------------------- cross entropy
@@ -182,9 +154,7 @@ def test_cross_entropy_whose_cotangent_depends_on_it() -> None:
         return agrad.value_and_grad(lambda x: agrad.sum(agrad.cross_entropy(x, LABELS, reduction="none") ** 2))(x)
 
     x = RNG.standard_normal((6, 4))
-    jitted = agrad.jit(f)
-    same(jitted(x), f(x), 1e-12)
-    assert "and its rule" not in str(jitted.lower(x))
+    assert "and its rule" not in str(same_calls(f, (x,)).lower(x))
 
 
 def test_cross_entropy_of_logits_without_bounds() -> None:
@@ -213,46 +183,33 @@ def test_relu_derivative_in_buffers() -> None:
     def f(x: Any, w: Any) -> Any:
         return agrad.grad(lambda x, w: agrad.sum(agrad.matmul(agrad.relu(agrad.matmul(x, w)), w.T) ** 2), (0, 1))(x, w)
 
-    jitted = agrad.jit(f)
-    for scale in (1.0, -3.0):
-        same(jitted(X * scale, W), f(X * scale, W), 1e-12)
+    jitted = same_calls(f, (X, W), (X * -3.0, W), rtol=1e-12, atol=1e-12)
     assert "greater" in jitted.lower(X, W).code
 
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_cross_entropy_of_narrow_labels_among_many_classes(rows: int) -> None:
-    labels = np.full(rows, 5, np.uint8)
-
-    def f(x: Any, labels: Any) -> Any:
-        return agrad.value_and_grad(lambda x: agrad.cross_entropy(x, labels))(x)
-
-    x = np.random.default_rng(0).normal(size=(rows, 300)).astype(np.float32)
-    _, got = agrad.jit(f)(x, labels)
-    np.testing.assert_array_equal(np.flatnonzero(got[0] < 0), [5])
-    np.testing.assert_allclose(got, f(x, labels)[1], rtol=1e-4, atol=1e-6)
+    x, labels = np.random.default_rng(0).normal(size=(rows, 300)).astype(np.float32), np.full(rows, 5, np.uint8)
+    program = same_calls(entropy, (x, labels), rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(np.flatnonzero(program(x, labels)[1][0] < 0), [5])
 
 
 @pytest.mark.parametrize("classes", [2, 10, 128, 300])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_cross_entropy_of_a_single_row(classes: int, dtype: str) -> None:
     def f(x: Any, labels: Any) -> Any:
-        return agrad.value_and_grad(lambda x: agrad.cross_entropy(x * 1.5, labels))(x)
+        return entropy(x * 1.5, labels)
 
-    program = agrad.jit(f)
-    rng = np.random.default_rng(classes)
-    rows = [rng.normal(size=(1, classes)) * 3, np.full((1, classes), -np.inf), np.full((1, classes), np.nan)]
+    rows = [np.random.default_rng(classes).normal(size=(1, classes)) * 3, *np.full((2, 1, classes), -np.inf)]
     rows[1][0, 0] = 0.0
-    for x in (row.astype(dtype) for row in rows):
-        for label in (0, classes - 1):
-            with np.errstate(invalid="ignore"):
-                got, right = program(x, np.array([label])), f(x, np.array([label]))
-            assert (got[0].dtype, got[1].dtype) == (right[0].dtype, right[1].dtype)
-            np.testing.assert_allclose(got[0], right[0], rtol=1e-5, atol=1e-6)
-            np.testing.assert_allclose(got[1], right[1], rtol=1e-4, atol=1e-6)
-    assert "cross_entropy_" in program.lower(rows[0].astype(dtype), np.array([0])).code
+    rows[2][...] = np.nan
+    calls = [(row.astype(dtype), np.array([label])) for row in rows for label in (0, classes - 1)]
+    with np.errstate(invalid="ignore"):
+        program = same_calls(f, *calls, rtol=1e-4, atol=1e-6)
+    assert "cross_entropy_" in program.lower(*calls[0]).code
     for label in (-1, classes):
-        with pytest.raises(agrad.errors.IndexRangeError, match="label"):
-            program(rows[0].astype(dtype), np.array([label]))
+        with pytest.raises(IndexRangeError, match="label"):
+            program(calls[0][0], np.array([label]))
 
 
 # ---------------------------------------------------------------- elements and stacks
@@ -276,9 +233,8 @@ def of_elements(x: Any) -> tuple[Any, ...]:
 def test_elements_and_stacks_are_those_of_eager_calls(dtype: Any) -> None:
     x = X.astype(dtype)
     got, expected = agrad.jit(of_elements)(x), of_elements(x)
-    for a, b in zip(got, expected, strict=True):
-        assert (type(a), a.dtype, a.shape) == (type(b), b.dtype, b.shape)
-        np.testing.assert_array_equal(a, b)
+    assert [(type(a), a.shape) for a in got] == [(type(b), b.shape) for b in expected]
+    same(got, expected)
 
 
 def test_quotients_of_elements_warn_as_eager_ones() -> None:

@@ -1,5 +1,6 @@
 """Loops of NumPy programs: one function of all steps, whose rows and carried arrays are written in place."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -107,7 +108,8 @@ def test_loops_with_a_condition(start: float) -> None:
     np.testing.assert_array_equal(x, np.linspace(0.0, 1.0, 4))
 
 
-def test_a_step_is_a_few_calls_without_new_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+def bodies(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> list[list[str]]:
+    """Return the lines of the steps of the loops that a call compiles."""
     texts: list[str] = []
 
     def compiled(program: Any, target: Any) -> Any:
@@ -116,15 +118,44 @@ def test_a_step_is_a_few_calls_without_new_arrays(monkeypatch: pytest.MonkeyPatc
         return found
 
     monkeypatch.setattr("agrad.control.steps.compile_program", compiled)
-    agrad.jit(lambda c, xs: agrad.scan(STEPS["one array"][0], c, xs)[1])(array(4), array(N, 4))
-    (text,) = texts
-    body = [line.strip() for line in text.partition("for ")[2].splitlines()[1:] if line.startswith(" " * 8)]
-    assert [line.partition("(")[0].rpartition("_")[0] or line for line in body[:-1]] == [
-        "a0.dot(c0, b0)",
-        "add",
-        "tanh",
-    ]
-    assert body[-1] == "a0 = o0"
+    call()
+    lines = [text.partition("for ")[2].splitlines()[1:] for text in texts]
+    found = [[line.strip() for line in part if line.startswith(" " * 8)] for part in lines]
+    return [[re.sub(r"_\d+\(.*", "", line) for line in part] for part in found]
+
+
+def test_a_step_is_a_few_calls_without_new_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = agrad.jit(lambda c, xs: agrad.scan(STEPS["one array"][0], c, xs)[1])
+    assert bodies(monkeypatch, lambda: f(array(4), array(N, 4))) == [["a0.dot(c0, b0)", "add", "tanh", "a0 = o0"]]
+
+
+def test_work_for_all_steps_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slopes of slices, and the sum of products of cotangents and states, are computed outside of the loop."""
+
+    def last(w: Any, c: Any, xs: Any) -> Any:
+        return agrad.sum(agrad.scan(lambda c, x: (agrad.tanh(w @ c + x), None), c, xs)[0])
+
+    given = W, array(4), array(N, 4)
+    gradient = agrad.grad(last)
+    _, backward = bodies(monkeypatch, lambda: agrad.jit(gradient)(*given))
+    assert backward == ["multiply", "a1.dot(o0, w0)", "a2, w0 = w0, a2"]
+    np.testing.assert_allclose(agrad.jit(gradient)(*given), gradient(*given), rtol=1e-12)
+
+
+def test_sums_of_steps() -> None:
+    """Sums of arrays and of products, of which one also is a row, one reads slices alone, and one is of an integer."""
+
+    def step(c: Any, x: Any) -> Any:
+        state, total, squares, outer, count = c
+        new = agrad.sin(state + x)
+        return (new, total + new, squares + x * x, outer + x[:2, None] @ new[None, :], count + 1), new
+
+    start = array(4), array(4, seed=5), np.zeros(4), array(2, 4, seed=6), np.asarray(2)
+    for xs in (array(N, 4, seed=7), array(0, 4)):
+        f = lambda xs: agrad.scan(step, start, xs, reverse=True)  # noqa: E731
+        for a, b in zip(*map(agrad.tree.leaves, (agrad.jit(f)(xs), f(xs))), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

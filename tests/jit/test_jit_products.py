@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import descent
 
 import agrad
 from agrad import nn, optim
@@ -161,15 +162,7 @@ def trained(backend: str, steps: int = 5) -> tuple[Any, list[np.ndarray]]:
         for p in model.parameters():
             p.data = place(rng.normal(size=p.shape).astype(np.float32)).data
         optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-
-        @agrad.jit
-        def step(x: Any, labels: Any) -> Any:
-            loss = agrad.cross_entropy(model(x), labels)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            return loss
-
+        step = agrad.jit(descent(optimizer, lambda x, labels: agrad.cross_entropy(model(x), labels)))
         given = place(rng.normal(size=(7, 6)).astype(np.float32)), place(np.arange(7) % 3)
         for _ in range(steps):
             loss = step(*given)

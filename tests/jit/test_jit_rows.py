@@ -51,6 +51,12 @@ def reshaped(x: Any) -> Any:
     return agrad.reshape(x * 2.0 / length, (rows, 1, n)) + 1.0
 
 
+def truths(x: Any) -> Any:
+    y = agrad.sin(x)
+    found = [of(y > bound, axis=1, keepdims=True) for of in (agrad.all, agrad.any) for bound in (-0.9, 0.0, 0.9)]
+    return [agrad.where(truth, y, -y) for truth in found]
+
+
 def between(x: Any, a: Any, b: Any, c: Any) -> Any:
     """Operands that broadcast along the first, a middle and the last axis."""
     y = x * a + b
@@ -81,6 +87,7 @@ CASES: dict[str, tuple[Function, Callable[[str], tuple[Any, ...]]]] = {
     "totals of odd rows": (totals, lambda t: (draw(t, 7, 13), draw(t, 13))),
     "totals of long rows": (totals, lambda t: (draw(t, 9, 1500), draw(t, 1500))),
     "reshaped": (reshaped, lambda t: (draw(t, 6, 12),)),
+    "truth values": (truths, lambda t: (draw(t, 9, 70),)),
     "broadcasts": (
         between,
         lambda t: (draw(t, 4, 6, 8), draw(t, 1, 6, 1), draw(t, 4, 1, 8), draw(t, 4, 1, 1)),

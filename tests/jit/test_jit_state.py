@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import close, descent, in_threads, same_steps
 
 import agrad
 from agrad import nn, optim
@@ -40,13 +41,17 @@ def same_state(a: Any, b: Any) -> None:
         np.testing.assert_allclose(value, right[name], rtol=2e-6, atol=1e-7, err_msg=name)
 
 
+def loss_of(model: Any) -> Any:
+    return lambda x, y: agrad.cross_entropy(model(x), y)
+
+
 def run(step: Any, count: int = 5, place: Any = lambda array: array) -> list[float]:
     return [float(step(agrad.asarray(place(X)), agrad.asarray(place(Y))).item()) for _ in range(count)]
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.parametrize("first", [True, False], ids=["cleared first", "cleared last"])
-def test_training_steps(name: str, first: bool, backend: str, place: Any) -> None:
+@pytest.mark.parametrize("zero", ["first", "last"])
+def test_training_steps(name: str, zero: str, backend: str, place: Any) -> None:
     """A jitted step is the step: losses, parameters, moments, counts and gradients."""
     if backend == "dask":
         pytest.skip("covered by the values; lazy optimizers are slow")
@@ -54,20 +59,8 @@ def test_training_steps(name: str, first: bool, backend: str, place: Any) -> Non
     for wrap in (lambda f: f, agrad.jit):
         model = network(0.25)
         optimizer = OPTIMIZERS[name](model.parameters())
-
-        def step(x: Any, y: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
-            if first:
-                optimizer.zero_grad()
-            loss = agrad.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            if not first:
-                optimizer.zero_grad()
-            return loss
-
-        made = wrap(step)
-        losses = run(made, place=place)
-        results.append((losses, model, optimizer))
+        made = wrap(descent(optimizer, loss_of(model), zero))
+        results.append((run(made, place=place), model, optimizer))
     (plain, model, optimizer), (jitted, jitted_model, jitted_optimizer) = results
     np.testing.assert_allclose(jitted, plain, rtol=1e-5)
     same_state(model, jitted_model)
@@ -75,24 +68,16 @@ def test_training_steps(name: str, first: bool, backend: str, place: Any) -> Non
     assert made.cache_info().misses <= 3
     assert jitted_model[2].calls == 5
     for a, b in zip(model.parameters(), jitted_model.parameters(), strict=True):
-        assert (a.grad is None) is (b.grad is None) is not first
+        assert (a.grad is None) is (b.grad is None) is (zero == "last")
         assert type(b) is agrad.Tensor and b.requires_grad and b.is_leaf
-        if first:
+        if zero == "first":
             np.testing.assert_allclose(agrad.asarray(a.grad).numpy(), b.grad.numpy(), rtol=1e-5, atol=1e-7)
 
 
 def test_a_changed_learning_rate_is_used_and_traces_nothing_anew() -> None:
     model = network()
     optimizer = optim.SGD(model.parameters(), lr=0.1)
-
-    @agrad.jit
-    def step(x: Any, y: Any) -> Any:
-        loss = agrad.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
+    step = agrad.jit(descent(optimizer, loss_of(model)))
     run(step, 2)
     optimizer.lr = 0.0
     before = model.state_dict()
@@ -186,8 +171,7 @@ def test_replaced_layers_and_captured_numbers_are_seen() -> None:
     def f(x: Any) -> Any:
         return model(x) * scale
 
-    forward = agrad.jit(f)
-    x = agrad.asarray(X)
+    forward, x = agrad.jit(f), agrad.asarray(X)
     for change in ("nothing", "layer", "weight", "scale"):
         if change == "layer":
             model[3] = nn.Linear(8, 2)
@@ -195,7 +179,7 @@ def test_replaced_layers_and_captured_numbers_are_seen() -> None:
             model[0].bias = agrad.asarray(np.ones(8, np.float32), requires_grad=True)
         elif change == "scale":
             scale = 3.0
-        np.testing.assert_allclose(forward(x).detach().numpy(), f(x).detach().numpy(), rtol=1e-6)
+        close(forward(x), f(x), rtol=1e-6)
 
 
 def test_arguments_that_require_a_gradient() -> None:
@@ -304,22 +288,14 @@ def test_threads_share_a_jitted_function() -> None:
     forward = agrad.jit(model)
     model.eval()
     expected = {n: model(agrad.asarray(X[:n])).detach().numpy() for n in range(1, 9)}
-    failures: list[Any] = []
 
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
         for _ in range(40):
             n = int(rng.integers(1, 9))
-            got = forward(agrad.asarray(X[:n])).detach().numpy()
-            if not np.allclose(got, expected[n], rtol=1e-5, atol=1e-6):
-                failures.append((n, got))
+            close(forward(agrad.asarray(X[:n])), expected[n], rtol=1e-5, atol=1e-6)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(work, 4)
     assert forward.cache_info().misses == 8
 
 
@@ -346,25 +322,19 @@ def test_what_was_read_of_a_parameter_before_its_update_is_not_updated(
     read: str, optimizer: Any, shape: tuple[int, int]
 ) -> None:
     """An update writes into the parameter: what shares its memory is computed before, or the update is not in place."""
-    start = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    x = np.ones((3, shape[0]), np.float32)
 
     def made() -> Any:
-        w = agrad.asarray(start.copy(), requires_grad=True)
+        w = parameter(shape)
         update = optimizer([w], lr=0.1, **({"momentum": 0.9} if optimizer is optim.SGD else {}))
+        train = descent(update, lambda x: agrad.sum(agrad.tanh(agrad.matmul(x, w))))
+        return lambda x: (READS[read](w), train(x))[0].detach()
 
-        def step(x: Any) -> Any:
-            before = READS[read](w)
-            agrad.sum(agrad.tanh(agrad.matmul(x, w))).backward()
-            update.step()
-            update.zero_grad()
-            return before.detach()
+    same_steps(made, np.ones((3, shape[0]), np.float32), count=3, rtol=1e-4, atol=1e-5)
 
-        return step
 
-    eager, jitted = made(), agrad.jit(made())
-    for _ in range(3):
-        np.testing.assert_allclose(jitted(x).numpy(), eager(x).numpy(), rtol=1e-4, atol=1e-5)
+def parameter(shape: tuple[int, ...]) -> Any:
+    start = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    return agrad.asarray(start, requires_grad=True)
 
 
 SNAPSHOTS = {"times one": lambda w: w * 1.0, "over one": lambda w: w / 1, "flipped": lambda w: agrad.flip(w * 1.0)}
@@ -377,46 +347,32 @@ def test_a_parameter_that_simpler_operations_leave_in_a_programs_other_places(
     name: str, snapshot: str, shape: tuple[int, int]
 ) -> None:
     """As its own gradient, and as what is computed with after its update: neither sees the update."""
-    start = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
     def made() -> Any:
-        w = agrad.asarray(start.copy(), requires_grad=True)
-        optimizer = OPTIMIZERS[name]([w])
+        w = parameter(shape)
+        train = descent(OPTIMIZERS[name]([w]), lambda before: agrad.sum(w * before))
 
         def step() -> Any:
             before = SNAPSHOTS[snapshot](w.detach())
-            agrad.sum(w * before).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+            train(before)
             return agrad.sin(before), w.detach() + 0
 
         return step
 
-    eager, jitted = made(), agrad.jit(made())
-    for _ in range(4):
-        for got, expected in zip(jitted(), eager(), strict=True):
-            np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+    same_steps(made, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("snapshot", SNAPSHOTS)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_gradient_that_is_the_parameter(name: str, snapshot: str) -> None:
-    start = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32)
     found = []
     for wrap in (lambda f: f, agrad.jit):
-        w = agrad.asarray(start.copy(), requires_grad=True)
-        optimizer = OPTIMIZERS[name]([w])
-
-        def step(w: Any = w, optimizer: Any = optimizer) -> None:
-            agrad.sum(w * SNAPSHOTS[snapshot](w.detach())).backward()
-            optimizer.step()
-            optimizer.zero_grad()
-
-        step = wrap(step)
+        w = parameter((300, 300))
+        step = wrap(descent(OPTIMIZERS[name]([w]), lambda w=w: agrad.sum(w * SNAPSHOTS[snapshot](w.detach()))))
         for _ in range(4):
             step()
-        found.append(w.detach().numpy())
-    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+        found.append(w)
+    close(*found, rtol=1e-4, atol=1e-5)
 
 
 def test_another_thread_does_not_compute_with_state_that_is_being_traced() -> None:
@@ -454,14 +410,7 @@ def test_another_thread_does_not_compute_with_state_that_is_being_traced() -> No
 def test_a_retained_graph_keeps_its_values_through_a_jitted_step() -> None:
     """The update writes elsewhere where a recorded graph still needs the old parameters."""
     w = agrad.asarray(np.asarray([1.0, 2.0]), requires_grad=True)
-    optimizer = optim.SGD([w], lr=0.5)
-
-    @agrad.jit
-    def step(x: Any) -> Any:
-        agrad.sum(w * x).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
+    step = agrad.jit(descent(optim.SGD([w], lr=0.5), lambda x: agrad.sum(w * x)))
     kept = agrad.sum(w * w * w)
     view = w.detach()
     x = np.asarray([1.0, 1.0])
@@ -476,16 +425,7 @@ def test_a_retained_graph_keeps_its_values_through_a_jitted_step() -> None:
 def test_a_gradient_that_depends_on_no_input(backend: str) -> None:
     """The gradient of the last bias is a constant of the program, and has the dtype of its traced parameter."""
     w = agrad.asarray(agrad.ones(3, dtype=agrad.float32).data, requires_grad=True)
-    optimizer = optim.SGD([w], lr=0.5)
-
-    @agrad.jit
-    def step(x: Any) -> Any:
-        optimizer.zero_grad()
-        loss = agrad.sum(w + x)
-        loss.backward()
-        optimizer.step()
-        return loss
-
+    step = agrad.jit(descent(optim.SGD([w], lr=0.5), lambda x: agrad.sum(w + x), "first"))
     for value in (3.0, 1.5, 0.0):
         assert step(agrad.zeros(3, dtype=agrad.float32)).item() == value
 

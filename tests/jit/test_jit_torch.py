@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import close, same_steps
 
 import agrad
 from agrad import nn, optim
@@ -74,16 +75,16 @@ def labels() -> Any:
 
 def compare(make: Callable[[Any], Any], drop: float = 0.0) -> Any:
     """Five steps of a compiled and of an ordinary training step; gives the compiled one."""
-    (eager, right), (step, model) = stepper(make, drop), stepper(make, drop)
-    jitted = agrad.jit(step, torch_compile=True)
-    for seed in range(5):
-        x = array(8, 6, seed=seed)
-        for got, expected in zip(jitted(x, labels()), eager(x, labels()), strict=True):
-            assert got.dtype == expected.dtype
-            np.testing.assert_allclose(got.detach().numpy(), expected.detach().numpy(), rtol=2e-5)
-    for name, value in right.state_dict().items():
-        np.testing.assert_allclose(model.state_dict()[name], value, rtol=2e-4, atol=1e-6)
-        assert model.state_dict()[name].dtype == value.dtype
+    models = []
+
+    def made() -> Any:
+        step, model = stepper(make, drop)
+        models.append(model)
+        return step
+
+    given = lambda k: array(8, 6, seed=k), lambda k: labels()
+    jitted = same_steps(made, *given, count=5, rtol=2e-5, torch_compile=True)
+    close(*[model.state_dict() for model in models], rtol=2e-4, atol=1e-6)
     assert jitted.cache_info()[:2] == (4, 1)
     return jitted
 
@@ -111,10 +112,9 @@ def test_derivatives_of_a_compiled_function(graphs: list[Any]) -> None:
     def f(x: Any) -> Any:
         return agrad.sum(agrad.tanh(x) ** 3)
 
-    jitted = agrad.jit(f, torch_compile=True)
-    x = array(4, 3)
+    jitted, x = agrad.jit(f, torch_compile=True), array(4, 3)
     for g in (agrad.grad, lambda h: agrad.grad(lambda y: agrad.sum(agrad.sin(agrad.grad(h)(y))))):
-        np.testing.assert_allclose(g(jitted)(x), g(f)(x), rtol=1e-5, atol=1e-6)
+        close(g(jitted)(x), g(f)(x), rtol=1e-5, atol=1e-6)
     assert graphs
 
 

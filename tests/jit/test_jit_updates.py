@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import close, descent, same_steps
 
 import agrad
 from agrad import optim
@@ -32,17 +33,10 @@ def parameters(dtypes: tuple[str, ...], shapes: list[tuple[int, ...]]) -> list[a
 
 
 def run(made: Callable[[Any], Any], leaves: list[agrad.Tensor], jit: bool, steps: int = 6) -> Any:
-    optimizer = made(leaves)
+    def loss_of(x: Any) -> Any:
+        return sum([agrad.sum(agrad.astype(agrad.sin(p * x) ** 2, agrad.float64)) for p in leaves], 0.0)
 
-    def step(x: Any) -> Any:
-        loss: Any = 0.0
-        for p in leaves:
-            loss = loss + agrad.sum(agrad.astype(agrad.sin(p * x) ** 2, agrad.float64))
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
+    step = descent(made(leaves), loss_of)
     fast = agrad.jit(step) if jit else step
     for k in range(steps):
         fast(agrad.asarray(np.float64(1.0 + k % 3), backend="cupy"))
@@ -69,45 +63,27 @@ def joint_updates(fast: Any) -> list[int]:
 def test_a_joint_update_is_that_of_each_parameter(name: str, dtypes: tuple[str, ...]) -> None:
     _, right = run(MADE[name], parameters(dtypes, SHAPES), jit=False)
     fast, found = run(MADE[name], parameters(dtypes, SHAPES), jit=True)
-    updated = joint_updates(fast)
     if name != "two groups" or len(dtypes) == 1:
-        assert sum(updated) >= 3  # those of one dtype and one group
-    for a, b in zip(found, right, strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-6 if a.dtype == np.float32 else 1e-12, atol=1e-7)
+        assert sum(joint_updates(fast)) >= 3  # those of one dtype and one group
+    close(found, right, rtol=2e-6, atol=1e-7)
 
 
 def test_more_parameters_than_a_launch_takes() -> None:
     shapes = [(k % 5 + 2,) for k in range(70)]
     _, right = run(MADE["Adam"], parameters(("float64",), shapes), jit=False, steps=4)
     fast, found = run(MADE["Adam"], parameters(("float64",), shapes), jit=True, steps=4)
-    updated = joint_updates(fast)
-    assert sum(updated) == 70
-    assert max(updated) < 70
-    for a, b in zip(found, right, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
+    assert sum(joint_updates(fast)) == 70
+    assert max(joint_updates(fast)) < 70
+    close(found, right)
 
 
 def test_two_steps_in_one_call_stay_in_order() -> None:
-    (leaf,), (like,) = parameters(("float64",), [(4,)]), parameters(("float64",), [(4,)])
+    def made() -> Callable[[], Any]:
+        (p,) = parameters(("float64",), [(4,)])
+        step = descent(optim.Adam([p], lr=0.1), lambda: agrad.sum(p**2))
+        return lambda: (step() + step(), p.detach() + 0)
 
-    def twice(p: agrad.Tensor, optimizer: Any) -> Callable[[], Any]:
-        def step() -> Any:
-            total: Any = 0.0
-            for _ in range(2):
-                loss = agrad.sum(p**2)
-                loss.backward()
-                optimizer.step()
-                optimizer.zero_grad()
-                total = total + loss
-            return total
-
-        return step
-
-    eager = twice(like, optim.Adam([like], lr=0.1))
-    fast = agrad.jit(twice(leaf, optim.Adam([leaf], lr=0.1)))
-    for _ in range(5):
-        np.testing.assert_allclose(float(fast().detach()), float(eager().detach()), rtol=1e-12)
-    np.testing.assert_allclose(leaf.detach().numpy(), like.detach().numpy(), rtol=1e-12)
+    same_steps(made, count=5)
 
 
 def test_a_parameter_in_another_order_of_memory() -> None:
@@ -118,8 +94,7 @@ def test_a_parameter_in_another_order_of_memory() -> None:
         leaves = parameters(("float64",), SHAPES)
         leaves[1].data = cupy.asfortranarray(leaves[1].data)
         found.append(run(MADE["momentum"], leaves, jit)[1])
-    for a, b in zip(*found, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
+    close(*found)
 
 
 # ------------------------------------------------------------------ memory that is read and overwritten
@@ -153,12 +128,11 @@ def made_here(where: Any, p: Any, q: Any, x: Any, donate: Any) -> Any:
 def test_what_an_update_overwrites_is_read_before(update: Callable[..., Any]) -> None:
     import cupy
 
-    found = []
-    for jit in (False, True):
+    found: list[list[Any]] = []
+    for wrap in (lambda f: f, agrad.jit):
         rng = np.random.default_rng(3)
-        p, q, x = (cupy.asarray(rng.normal(size=n)) for n in (3003, 5, 3003))
-        w, v = (agrad.asarray(a, requires_grad=True) for a in (p, q))
-        del p, q
+        w, v = (agrad.asarray(cupy.asarray(rng.normal(size=n)), requires_grad=True) for n in (3003, 5))
+        x = cupy.asarray(rng.normal(size=3003))
 
         def step(where: Any, x: Any, w: Any = w, v: Any = v) -> Any:
             donate = donatable(w)
@@ -166,14 +140,11 @@ def test_what_an_update_overwrites_is_read_before(update: Callable[..., Any]) ->
             w.assign(new)
             v.assign(more)
 
-        run = agrad.jit(step) if jit else step
-        values = []
+        run, found = wrap(step), [*found, []]
         for k in range(6):
             run(cupy.asarray(k % 3 != 1), x)
-            values += [w.detach().numpy(), v.detach().numpy()]
-        found.append(values)
-    for a, b in zip(*found, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
+            found[-1] += [w.detach().numpy(), v.detach().numpy()]
+    close(*found)
 
 
 def test_groups_that_overwrite_what_others_read_are_no_joint_one() -> None:

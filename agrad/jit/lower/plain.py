@@ -1,6 +1,6 @@
 """The plain lowering, and the only place that makes functions of text.
 
-A lowering takes a program and returns a function that takes the list of its inputs and returns that of its outputs.
+A lowering takes a program and returns a function from the list of its inputs to the list of its outputs.
 """
 
 import builtins
@@ -18,7 +18,7 @@ Compiled = Callable[[Sequence[Any]], Sequence[Any]]
 
 _numbers = itertools.count(1)
 _known: weakref.WeakValueDictionary[str, types.FunctionType] = weakref.WeakValueDictionary()
-"""Functions by their text: that of a function traced for other shapes is often the same."""
+"""Functions by their text, which is often the same for a function traced for other shapes."""
 
 
 def define(name: str, text: str, scope: dict[str, Any]) -> Any:
@@ -62,15 +62,13 @@ class Scope:
         return self.hold(value)
 
 
-def evaluation(instruction: Instruction, program: Program) -> Any:
+def evaluation(instruction: Instruction) -> Any:
     """Return the function that computes an instruction on raw arrays."""
-    for v in instruction.operands:
-        if isinstance(v, Variable) and v.kind is not None:
-            return instruction.operation.function_of(v.kind)
-    return instruction.operation.function_of(None)
+    kinds = [v.kind for v in instruction.operands if isinstance(v, Variable) and v.kind is not None]
+    return instruction.operation.function_of(kinds[0] if kinds else None)
 
 
-Evaluation = Callable[[Instruction, Program], Callable[..., Any]]
+Evaluation = Callable[[Instruction], Callable[..., Any]]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -81,7 +79,6 @@ def stem_of(name: str) -> str:
 
 def call_text(
     instruction: Instruction,
-    program: Program,
     scope: Scope,
     names: Mapping[Variable, str],
     function_of: Evaluation = evaluation,
@@ -91,7 +88,7 @@ def call_text(
 
     ``operands`` replaces the expressions of its operands.
     """
-    function = scope.hold(function_of(instruction, program), stem_of(instruction.name))
+    function = scope.hold(function_of(instruction), stem_of(instruction.name))
     arguments = [scope.write(v, names) for v in instruction.operands] if operands is None else list(operands)
     arguments += [f"{name}={scope.write(v, names)}" for name, v in instruction.settings.items()]
     return f"{function}({', '.join(arguments)})"
@@ -117,9 +114,7 @@ def plain(program: Program, function_of: Evaluation = evaluation) -> Compiled:
     if program.inputs:
         lines.append(f"    {', '.join(names[v] for v in program.inputs)}, = inputs")
     for i, instruction in enumerate(program.instructions):
-        lines.append(
-            f"    {assignment(instruction, names)} = {call_text(instruction, program, scope, names, function_of)}"
-        )
+        lines.append(f"    {assignment(instruction, names)} = {call_text(instruction, scope, names, function_of)}")
         done = {v for v in instruction.reads() if last[v] == i and v not in program.constants}
         done |= {v for v in instruction.results if v not in last}
         if done:
@@ -170,7 +165,7 @@ class Split:
     def outputs(self, found: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         """Return the program's outputs.
 
-        found: the results of the second part. given: those of the first.
+        found: the results of the second part. given: the results of the first part.
         """
         parts = [*found, *given[self.count :]]
         return [value if place < 0 else parts[place] for value, place in self._outputs]

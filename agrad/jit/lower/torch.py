@@ -1,4 +1,4 @@
-"""Lowering for PyTorch: a graph of PyTorch's operations for ``torch.compile``.
+"""Lowering for PyTorch: a graph of PyTorch operations for ``torch.compile``.
 
 On CUDA devices programs are compiled by default, and replayed as CUDA graphs. On CPUs, where compiling takes seconds,
 the plain program is the default.
@@ -19,7 +19,7 @@ from agrad.jit.program import Program
 
 
 def lower_torch(program: Program) -> Compiled:
-    """Lower a program by ``torch.compile`` where asked or by default, else plainly."""
+    """Lower a program by ``torch.compile`` if asked or by default, otherwise plainly."""
     asked, tensor_float = program.notes.get("torch_compile"), program.notes.get("precision") == "tf32"
     return plain(program) if asked is False and not tensor_float else TorchProgram(program, asked, tensor_float)
 
@@ -60,7 +60,7 @@ class TorchProgram:
         graphs = any(x.device.type == "cuda" for x in arrays)
         run: Compiled = self._plainly
         out: Sequence[Any]
-        # PyTorch's own autograd would record in the plain program, and not in the compiled one
+        # autograd of PyTorch would record in the plain program, and not in the compiled one
         if arrays and (self._asked or graphs) and not any(x.requires_grad for x in arrays):
             try:
                 run = _Compiled(self._program, inputs, graphs)
@@ -70,8 +70,8 @@ class TorchProgram:
                 out = run(inputs)  # an error of the program's own is raised here
                 reason = next(iter(str(error).strip().splitlines()), "")
                 warnings.warn(
-                    "agrad.jit: torch.compile did not take this program, which runs uncompiled; agrad.jit(f, "
-                    f"torch_compile=False) does not try. {type(error).__name__}: {reason}",
+                    "jit: torch.compile cannot compile this program, which runs uncompiled. Use agrad.jit(f, "
+                    f"torch_compile=False) to skip the attempt. {type(error).__name__}: {reason}",
                     RuntimeWarning,
                     stacklevel=4,
                 )

@@ -1,11 +1,14 @@
-"""Simpler operations that return the same bits."""
+"""Simpler operations that return the same bits.
+
+Broadcasts are left to their readers, and matrices of one row or column are multiplied as vectors.
+"""
 
 from typing import Any
 
 import numpy as np
 
 from agrad.jit.passes.tiling import is_cast
-from agrad.jit.program import Instruction, Program, Variable, rule_of
+from agrad.jit.program import Instruction, Program, Variable, rule_of, works_by_element
 from agrad.ops import elementwise
 
 MULTIPLY, POWER, SQUARE = (f.primitive for f in (elementwise.multiply, elementwise.pow, elementwise.square))
@@ -69,6 +72,94 @@ def _without_powers(instruction: Instruction) -> list[Instruction]:
         return [instruction]
     if is_power:
         return [Instruction(SQUARE, (x,), {}, instruction.outputs)]
-    double = Variable(x.shape, x.dtype, x.kind)
+    double = x.twin()
     product = Instruction(MULTIPLY, (power, x), {}, (double,))
     return [product, Instruction(MULTIPLY, (*g, double), {}, instruction.outputs)]
+
+
+# ------------------------------------------------------------------ broadcasts
+
+
+def without_broadcasts(program: Program) -> Program:
+    """Let elementwise operations read an array instead of its broadcast.
+
+    Another operand must have the shape of the result. A constant that holds one value everywhere counts as the
+    broadcast of that value (the seed of a cotangent, the zeros of a branch). An operation that reads
+    only broadcasts is computed before them. Unused broadcasts are dead code.
+    """
+    narrow: dict[Variable, Variable] = {}
+    constants = dict(program.constants)
+    for v, raw in program.constants.items():
+        if isinstance(raw, np.ndarray) and raw.ndim and raw.size > 1 and _is_filled(raw):
+            value = raw.reshape(-1)[0]
+            narrow[v] = held = Variable((), raw.dtype, type(value))
+            constants[held] = value
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        kept.append(instruction)
+        if instruction.operation.kind != "broadcast" and narrow.keys().isdisjoint(instruction.reads()):
+            continue
+        if instruction.operation.kind == "broadcast":
+            (x,), (out,) = instruction.operands, instruction.outputs
+            if out is not None and out.size and out.shape and isinstance(x, Variable):
+                narrow[out] = narrow.get(x, x)
+        elif works_by_element(instruction):
+            (out,) = instruction.results
+            arrays = instruction.arrays
+            if out.shape and all(narrow.get(v, v).shape == () for v in arrays):
+                # NumPy returns scalars, other libraries arrays without dimensions
+                kind = np.dtype(out.dtype).type if out.kind is np.ndarray else out.kind
+                narrow[out] = made = Variable((), out.dtype, kind)
+                kept.append(instruction.replaced(narrow).giving(made))
+            elif arrays and all(v in narrow for v in arrays):
+                shape = np.broadcast_shapes(*[narrow[v].shape for v in arrays])
+                narrow[out] = made = Variable(shape, out.dtype, out.kind)
+                kept.append(instruction.replaced(narrow).giving(made))
+            elif any(v not in narrow and v.shape == out.shape for v in arrays):
+                kept[-1] = instruction.replaced(narrow)
+    return program.with_instructions(kept, constants=constants) if narrow else program
+
+
+def _is_filled(raw: np.ndarray) -> bool:
+    """Return True for an array whose elements all have the same bits."""
+    flat = np.ascontiguousarray(raw.reshape(-1))
+    bits = flat.view(f"V{flat.itemsize}")
+    return bool((bits == bits[0]).all())
+
+
+# ------------------------------------------------------------------ products of vectors
+
+
+def with_vectors(program: Program) -> Program:
+    """Multiply a matrix by a vector without reshaping the vector and the result.
+
+    The backend's product must support 1-D operands. The reshaped operand may become dead code.
+    """
+    vectors: dict[Any, Variable] = {}
+    flat: dict[Variable, int] = {}
+    for at, instruction in enumerate(program.instructions):
+        if instruction.operation.kind == "reshape" and len(instruction.operands) == len(instruction.results) == 1:
+            (x,), (out,) = instruction.operands, instruction.results
+            if isinstance(x, Variable) and x.size and len(x.shape) == 1 and len(out.shape) == 2 and 1 in out.shape:
+                vectors[out] = x
+            elif isinstance(x, Variable) and len(x.shape) == 2 and len(out.shape) == 1 and program.uses[x] == 1:
+                flat[x] = at
+    kept: list[Instruction | None] = list(program.instructions)
+    for at, instruction in enumerate(program.instructions):
+        if instruction.operation.kind != "product" or len(instruction.operands) != 2 or instruction.settings:
+            continue
+        (out,) = instruction.results
+        if out not in flat:
+            continue
+        a, b = instruction.operands
+        row, column = vectors.get(a), vectors.get(b)
+        if row is not None and a.shape[0] == 1 and len(b.shape) == 2 and b.shape[1] > 1:
+            a = row
+        elif column is not None and b.shape[1] == 1 and len(a.shape) == 2 and a.shape[0] > 1:
+            b = column
+        else:
+            continue
+        last = flat[out]
+        kept[at] = Instruction(instruction.operation, (a, b), {}, program.instructions[last].outputs)
+        kept[last] = None
+    return program.with_instructions(kept)

@@ -113,10 +113,6 @@ def without_donation(program: Program) -> Program:
 # ------------------------------------------------------------------ arrays that a program owns
 
 
-def _arrays_read(instruction: Instruction) -> list[Variable]:
-    return [v for v in instruction.operands if isinstance(v, Variable) and v.kind is not None]
-
-
 class Ownership:
     """The NumPy arrays that a program may overwrite after their last use.
 
@@ -135,12 +131,12 @@ class Ownership:
             operation = instruction.operation
             if operation.overwrites:
                 states.append((instruction, overwritten(instruction)))
-            if operation.is_view and _arrays_read(instruction) and instruction.results:
+            if operation.is_view and instruction.arrays and instruction.results:
                 continue
             if is_new(instruction):
                 self.owned.update([v for v in instruction.results if v.kind is np.ndarray and v.shape])
             elif not instruction.on_host:
-                self.owned.difference_update(self.aliases.of(*_arrays_read(instruction)))
+                self.owned.difference_update(self.aliases.of(*instruction.arrays))
         # an update may return the arrays of the state
         for instruction, state in states:
             self.owned.difference_update(instruction.results, self.aliases.of(*state))

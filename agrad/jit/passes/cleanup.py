@@ -16,8 +16,7 @@ def without_dead_code(program: Program) -> Program:
         if needed.isdisjoint(instruction.outputs) and not effect:
             continue
         if not needed.issuperset(instruction.results) and not effect:
-            outputs = tuple([v if v in needed else None for v in instruction.outputs])
-            instruction = Instruction(instruction.operation, instruction.operands, instruction.settings, outputs)
+            instruction = instruction.giving(*[v if v in needed else None for v in instruction.outputs])
         kept.append(instruction)
         needed.update(instruction.reads())
     kept.reverse()
@@ -89,7 +88,7 @@ def without_repetition(program: Program) -> Program:
 
 
 FOLDED = 1 << 16
-"""The most elements of arrays that are computed beforehand, and held as long as the program."""
+"""The most elements of arrays that are computed in advance, and held as long as the program."""
 
 
 def with_constants_folded(program: Program) -> Program:

@@ -1,7 +1,7 @@
 """Decomposition: operations replaced by the operations of their definition.
 
-The body of a primitive, or a rule of derivatives, runs in agrad's namespace on arrays with the operands' shapes and
-dtypes, whose elements are all one number in memory. Nothing is computed for each element.
+The body of a primitive, a rule or an update runs in the agrad namespace on arrays with the shapes and dtypes of the
+operands, whose elements are all one number in memory. Nothing is computed for each element.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from agrad.engine.scalars import TracedNumber
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import TracedValueError
+from agrad.jit.passes.algebra import without_broadcasts
 from agrad.jit.passes.aliasing import overwritten
-from agrad.jit.passes.broadcasts import without_broadcasts
-from agrad.jit.passes.fusion import LARGE
+from agrad.jit.passes.fusion import LARGE, Group
 from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
 from agrad.jit.program import Instruction, Program, Variable, works_by_element
 from agrad.jit.trace import Trace
@@ -27,8 +28,6 @@ class _Unknown(Exception):
 
 class Shapes(Trace):
     """A trace that evaluates only shapes and dtypes."""
-
-    __slots__ = ()
 
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Return an array with the result's dtype and shape, and other elements."""
@@ -95,11 +94,7 @@ def _is_numpys(v: Variable) -> bool:
 def in_place_of(instruction: Instruction, body: Program) -> list[Instruction]:
     """Return the body's instructions, with the instruction's own result."""
     (made,), (out,) = body.outputs, instruction.results
-    replaced = [i.replaced({made: out}) for i in body.instructions]
-    return [
-        Instruction(i.operation, i.operands, i.settings, tuple([out if v is made else v for v in i.outputs]))
-        for i in replaced
-    ]
+    return [i.replaced({made: out}).giving(*[out if v is made else v for v in i.outputs]) for i in body.instructions]
 
 
 # ------------------------------------------------------------------ the passes
@@ -160,10 +155,9 @@ def with_early_reductions(program: Program) -> Program:
     reductions = [i for i in program.instructions if reduction_of(i) is not None]
     if not reductions:
         return program
-    made = {v for i in program.instructions for v in i.results}
     early: dict[Variable, list[Instruction]] = {}
     for instruction in reductions:
-        if instruction.operands[0] in made:
+        if instruction.operands[0] in program.makers:
             early.setdefault(instruction.operands[0], []).append(instruction)
     moved = {id(instruction) for found in early.values() for instruction in found}
     kept: list[Instruction] = []
@@ -201,3 +195,50 @@ def _release(variables: Iterable[Variable], waiting: dict[Variable, Instruction]
         if (instruction := waiting.pop(v, None)) is not None:
             _release(instruction.reads(), waiting, kept)
             kept.append(instruction)
+
+
+# ------------------------------------------------------------------ updates
+
+
+def with_updates_as_groups(program: Program) -> Program:
+    """Replace updates by groups of the operations of their definition."""
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        kept += (_group(instruction) if instruction.operation.is_update else None) or [instruction]
+    return program.with_instructions(kept)
+
+
+def _group(instruction: Instruction) -> list[Instruction] | None:
+    """Return the computations on numbers of the host in an update, then the group of the others, or None.
+
+    There is none for arrays that no group takes, and if numbers of the host decide which operations they are.
+    """
+    arrays, operation = instruction.operands, instruction.operation
+    first = arrays[0]
+    alike = all(isinstance(v, Variable) and (v.shape, v.dtype) == (first.shape, first.dtype) for v in arrays)
+    if not alike or not first.size or np.dtype(first.dtype).char not in "fd":
+        return None
+    trace = Shapes(instruction.name)
+    values = [wrap(filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays]
+    settings = {
+        # any number at which no formula branches
+        name: TracedNumber(0.5, trace, v) if isinstance(v, Variable) and name != "donate" else v
+        for name, v in instruction.settings.items()
+    }
+    found = operation.decomposed(namespace, tuple(values), settings)
+    trace.closed = True
+    on_host = [part for part in trace.instructions if part.on_host]
+    members = [part for part in trace.instructions if not part.on_host]
+    made = {v for part in members for v in part.results}
+    for v in made:
+        v.kind = first.kind
+    inputs = list(dict.fromkeys(v for part in members for v in part.reads() if v not in made))
+    triples = zip(found, instruction.outputs, operation.overwrites, strict=True)
+    used = [(new.node, out, arrays[place]) for new, out, place in triples if out is not None]
+    if trace.guards or trace.constants or any(new not in made for new, *_ in used):
+        return None
+    donate = instruction.settings["donate"]
+    flags = {"donate0": donate} if isinstance(donate, Variable) else {}
+    in_place = {name: {k: inputs.index(x) for k, (*_, x) in enumerate(used)} for name in flags}
+    group = Group(Program(inputs, {}, members, [new for new, *_ in used]), first.shape, in_place=in_place)
+    return [*on_host, Instruction(group, tuple(inputs), dict(flags), tuple([out for _, out, _ in used]))]

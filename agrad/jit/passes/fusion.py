@@ -129,7 +129,7 @@ class _Fitting:
 
     def __init__(self, instruction: Instruction, broadcasts: bool) -> None:
         (self.out,) = instruction.results
-        self.operands = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+        self.operands = instruction.arrays
         self.broadcasts = broadcasts
         self.reduction = reduction_of(instruction)
         self.is_reshape = broadcasts and is_reshape(instruction)
@@ -219,7 +219,7 @@ def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool
         fits = False
     else:
         out = instruction.results[0].shape
-        shapes = [v.shape for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+        shapes = [v.shape for v in instruction.arrays]
         known = broadcasts or all(shape in ((), out) for shape in shapes)
         fits = bool((out or whole) and shapes and known and np.broadcast_shapes(*shapes) == out)
     return (_WholeRow if whole else _Fitting)(instruction, broadcasts) if fits else None

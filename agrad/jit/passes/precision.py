@@ -65,7 +65,6 @@ def with_precision(program: Program, matmuls: Mapping[str, Callable[[str], Narro
     precision: str = program.notes["precision"]
     if precision == "tf32":
         return program
-    made = {v: i for i in program.instructions for v in i.results}
     rounded: dict[Variable, Variable] = {}
     first: list[Instruction] = []
     kept: list[Instruction] = []
@@ -75,10 +74,9 @@ def with_precision(program: Program, matmuls: Mapping[str, Callable[[str], Narro
         if v in rounded:
             return rounded[v]
         rounded[v] = new = Variable(v.shape, matmul.dtype, v.kind)
-        source = made.get(v)
+        source = program.instructions[program.makers[v]] if v in program.makers else None
         if source is not None and source.operation.kind == "transpose" and _is_float32(source.operands[0]):
-            turned = source.replaced({source.operands[0]: narrow(source.operands[0], matmul)})
-            kept.append(Instruction(turned.operation, turned.operands, turned.settings, (new,)))
+            kept.append(source.replaced({source.operands[0]: narrow(source.operands[0], matmul)}).giving(new))
         else:
             place = first if source is None else kept
             place.append(Instruction(Rounding(precision, matmul.narrow), (v,), {}, (new,)))

@@ -1,14 +1,18 @@
 """The functions of cuBLASLt for products of matrices, bound by ctypes.
 
-The numbers are those of its headers. CuPy's cuBLAS is linked to cuBLASLt of the same release, which is therefore loaded
-wherever CuPy can multiply, and is found by its name.
+The numbers are defined in its headers. The cuBLAS of CuPy is linked to cuBLASLt of the same release, which is
+therefore loaded wherever CuPy can multiply, and is found by its name.
 """
 
+import contextlib
 import ctypes
+import hashlib
+import os
 import sys
 import weakref
 from contextlib import ExitStack
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
 from typing import Any
 
 REAL = {"f": 0, "d": 1, "e": 2, "H": 14}
@@ -26,7 +30,7 @@ _BATCH_COUNT, _BATCH_STEP = 5, 6
 """Attributes of a matrix."""
 
 _MAX_WORKSPACE, _ALIGNMENTS = 1, (5, 6, 7, 8)
-"""Preferences for the choice of an algorithm. The alignments are those of A, B, C and D."""
+"""Preferences for the choice of an algorithm. The alignments are of A, B, C and D."""
 
 ALLOC_FAILED, NOT_SUPPORTED = 3, 15
 """Statuses."""
@@ -152,9 +156,9 @@ class Task:
         return made
 
     def candidates(self, alignments: tuple[int, ...], workspace: int, most: int) -> list[Choice]:
-        """Return the algorithms of the least estimated times, the least first.
+        """Return the algorithms of the smallest estimated times, the smallest first.
 
-        alignments: those of the addresses of A, B and D in bytes. Raises ``CublasLtError`` if there are none.
+        alignments: of the addresses of A, B and D in bytes. Raises ``CublasLtError`` if there are none.
         """
         a, b, d = self.matrices
         found, count, choose = (Choice * most)(), c_int(), self.call["MatmulAlgoGetHeuristic"]
@@ -177,3 +181,66 @@ class Task:
             self.library.handle, self._description, ctypes.byref(self._alpha), at_a, a, at_b, b,
             ctypes.byref(self._beta), at_d, d, at_d, d, ctypes.byref(choice), workspace, choice.workspace, stream,
         )  # fmt: skip
+
+
+# ------------------------------------------------------------------ algorithms in a file
+
+
+MOST = 4 << 20
+"""The bytes from which on nothing is added to a file."""
+
+
+def _folder() -> Path | None:
+    """Return the folder of CuPy kernels, or None if they are kept in memory."""
+    if os.environ.get("CUPY_CACHE_IN_MEMORY", "0") == "1":
+        return None
+    return Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+class Kept:
+    """The file for a version of cuBLASLt and the kind of the current device.
+
+    A line has a product's digest and the bytes of an algorithm, which are valid for this version only. The first line
+    of a product counts, so that processes which time it at once agree. Without a file, each process times for itself.
+    """
+
+    def __init__(self, version: int) -> None:
+        runtime = sys.modules["cupy"].cuda.runtime
+        p = runtime.getDeviceProperties(runtime.getDevice())
+        kind = _digest(version, *[p[name] for name in ("name", "major", "minor", "multiProcessorCount")])
+        folder = _folder()
+        self.file: Path | None = None if folder is None else folder / f"agrad_products_{kind}.txt"
+        self._found: dict[str, Choice] = {}
+        self._read = 0
+
+    def get(self, *product: Any) -> Choice | None:
+        """Return the algorithm for a product, or None."""
+        with contextlib.suppress(OSError):
+            self._update()
+        return self._found.get(_digest(*product))
+
+    def add(self, choice: Choice, *product: Any) -> Choice:
+        """Add the algorithm for a product, and return the one that counts."""
+        if self.file is not None and self._read < MOST:
+            with contextlib.suppress(OSError):
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+                with self.file.open("ab", buffering=0) as file:  # one write, which others do not cut
+                    file.write(f"\n{_digest(*product)} {bytes(choice).hex()}\n".encode())
+        return self.get(*product) or choice
+
+    def _update(self) -> None:
+        """Read the lines that are new."""
+        if self.file is None or not self.file.exists():
+            return
+        with self.file.open("rb") as file:
+            file.seek(self._read)
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._read += len(whole + end)
+        for line in whole.decode("ascii", "replace").splitlines():
+            digest, _, text = line.partition(" ")
+            with contextlib.suppress(ValueError):  # of a line that was cut or changed
+                self._found.setdefault(digest, Choice.from_buffer_copy(bytes.fromhex(text)))

@@ -1,4 +1,4 @@
-"""Launches of CuPy's elementwise kernels, which compile on first use."""
+"""Launches of elementwise kernels of CuPy, which compile on first use."""
 
 import struct
 import threading
@@ -15,7 +15,7 @@ Raw = Any
 
 @cache
 def elementwise_kernel(name: str) -> Any:
-    """Return CuPy's kernel for an entry of ``ELEMENTWISE``."""
+    """Return the CuPy kernel for an entry of ``ELEMENTWISE``."""
     import cupy
 
     source = ELEMENTWISE[name]

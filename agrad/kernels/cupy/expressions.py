@@ -4,7 +4,7 @@ The kernels of fused operations are written with them. The operands are ``{0}``,
 GPU is needed.
 """
 
-from agrad.kernels.cupy.source import ELEMENTWISE, REDUCE
+from agrad.kernels.cupy.source import ELEMENTWISE
 
 _SAME_NAME = """
 acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor log log10 log1p log2 sigmoid sin sinh sqrt tan tanh trunc
@@ -73,7 +73,6 @@ def functions(rounds: bool) -> list[str]:
         "template <class T> __device__ inline T larger(T a, T b) { return a >= b || a != a ? a : b; }",
         "template <class T> __device__ inline T smaller(T a, T b) { return a <= b || a != a ? a : b; }",
         PACK,
-        REDUCE,
     ]
     for name in _FUNCTIONS:
         inputs, _, body = ELEMENTWISE[name]

@@ -144,7 +144,7 @@ def sgd_update(
     maximize: bool,
     donate: bool,
 ) -> tuple[Raw, Raw]:
-    """Return the new parameter and velocity of a step of SGD by PyTorch's formula.
+    """Return the new parameter and velocity of a step of SGD by the PyTorch formula.
 
     ``donate`` writes them into ``p`` and ``v``.
     """

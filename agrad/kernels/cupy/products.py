@@ -1,7 +1,7 @@
-"""Products of CuPy's matrices by cuBLASLt and by CuPy's own cuBLAS.
+"""Products of CuPy matrices by cuBLASLt and by cuBLAS.
 
-A capture can hold those of cuBLASLt, which also computes what follows a product: a bias, a ReLU, its mask, the sum for
-a bias.
+A capture can hold products by cuBLASLt, which also computes what follows a product: a bias, a ReLU, its mask, the sum
+for a bias.
 """
 
 import contextlib
@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agrad.kernels.cupy import cublaslt
-from agrad.kernels.cupy.choices import Kept
-from agrad.kernels.cupy.cublaslt import REAL, Choice, CublasLtError, Task
+from agrad.kernels.cupy.cublaslt import REAL, Choice, CublasLtError, Kept, Task
 from agrad.kernels.cupy.elementwise import elementwise_kernel
 
 WORKSPACE = 32 << 20
@@ -435,7 +434,7 @@ def tensor_float_by_default() -> bool:
 
 
 def gemm(x: Any, weight: Any, dtype: np.dtype, tensor_float: bool = False) -> Any:
-    """Return ``x @ weight`` of two matrices in ``dtype``, by CuPy's own cuBLAS.
+    """Return ``x @ weight`` of two matrices in ``dtype``, by cuBLAS.
 
     No graph can hold this call. The current device must be the device of the arrays.
     """

@@ -115,5 +115,5 @@ def permutation(key: Any, *, n: int) -> Any:
     import cupy
 
     with key.device:
-        # CuPy's sort is always stable
+        # the sort of CuPy is always stable
         return cupy.argsort(_words(key, n).view(np.int64)[:n])

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 
 class Elementwise(NamedTuple):
-    """An elementwise kernel, in the notation of CuPy's ``ElementwiseKernel``.
+    """An elementwise kernel, in the notation of ``cupy.ElementwiseKernel``.
 
-    ``T`` is the arrays' dtype (float or double), ``L`` that of labels; ``i`` is the element's number.
+    ``T`` is the dtype of the arrays (float or double), ``L`` the dtype of labels, and ``i`` the number of the element.
     """
 
     inputs: str
@@ -151,11 +151,9 @@ def joint_kernel(
 ) -> str:
     """Return the text of a kernel that calls a function for each of several parts.
 
-    A block works on one of at most ``parts`` parts.
-
-    The function takes the number of the block in its part, the number of blocks of the part, the size of the part, then
-    ``parameters`` (pointers and doubles), which each part has, and the doubles ``shared``. ``blocks`` is the expression
-    of the number of blocks of a part with ``size`` elements.
+    A block works on one of at most ``parts`` parts. The function takes the number of the block in its part, the number
+    of blocks of the part, the size of the part, then ``parameters`` (pointers and doubles), which each part has, and
+    the doubles ``shared``. ``blocks`` is the expression of the number of blocks of a part with ``size`` elements.
     """
     of_part = [f"part.{parameter.rpartition(' ')[2]}" for parameter in parameters]
     of_all = [parameter.rpartition(" ")[2] for parameter in shared]
@@ -237,25 +235,28 @@ __device__ Row my_row(long long rows, long long n, long long inner) {
     return row;
 }
 
-// The sum, or the largest, of the values of a row's threads.
-__device__ T over_row(Row row, T value, T* scratch, bool largest) {
+// Calls f with the number of each element of a row, and with its place.
+template <class F>
+__device__ void each(Row row, F f) {
+    for (long long j = row.lane; row.live && j < row.n; j += row.width) f(j, row.start + j * row.inner);
+}
+
+// The sum, or the largest, of f over a row.
+template <class F>
+__device__ T over_row(Row row, T* scratch, bool largest, T value, F f) {
     auto step = [=](T a, T b) { return largest ? fmax(a, b) : a + b; };
+    each(row, [&](long long j, long long at) { value = step(value, f(at)); });
     return reduced(value, scratch, row.me, row.lane, row.width, row.apart, step);
 }
 
 // The largest element. A row without a finite one has NaN results: infinity less infinity.
 __device__ T row_shift(Row row, const T* x, T* scratch) {
-    T top = row.live ? x[row.start + (row.lane < row.n ? row.lane : 0) * row.inner] : T(0);
-    for (long long j = row.lane; row.live && j < row.n; j += row.width)
-        top = fmax(top, x[row.start + j * row.inner]);
-    return over_row(row, top, scratch, true);
+    T first = row.live ? x[row.start + (row.lane < row.n ? row.lane : 0) * row.inner] : T(0);
+    return over_row(row, scratch, true, first, [=](long long at) { return x[at]; });
 }
 
 __device__ T row_sum_of_exp(Row row, const T* x, T shift, T* scratch) {
-    T total = 0;
-    for (long long j = row.lane; row.live && j < row.n; j += row.width)
-        total += exp(x[row.start + j * row.inner] - shift);
-    return over_row(row, total, scratch, false);
+    return over_row(row, scratch, false, T(0), [=](long long at) { return exp(x[at] - shift); });
 }
 
 // with logs the logarithms of the results
@@ -266,26 +267,19 @@ extern "C" __global__ void softmax(
     T shift = row_shift(row, x, scratch);
     T total = row_sum_of_exp(row, x, shift, scratch);
     T log_total = log(total);
-    for (long long j = row.lane; row.live && j < n; j += row.width) {
-        long long at = row.start + j * inner;
+    each(row, [=](long long j, long long at) {
         y[at] = logs ? (x[at] - shift) - log_total : exp(x[at] - shift) / total;
-    }
+    });
 }
 
 extern "C" __global__ void softmax_vjp(
         const T* g, const T* y, T* out, long long rows, long long n, long long inner, long long logs) {
     __shared__ T scratch[THREADS];
     Row row = my_row(rows, n, inner);
-    T total = 0;
-    for (long long j = row.lane; row.live && j < n; j += row.width) {
-        long long at = row.start + j * inner;
-        total += logs ? g[at] : g[at] * y[at];
-    }
-    total = over_row(row, total, scratch, false);
-    for (long long j = row.lane; row.live && j < n; j += row.width) {
-        long long at = row.start + j * inner;
+    T total = over_row(row, scratch, false, T(0), [=](long long at) { return logs ? g[at] : g[at] * y[at]; });
+    each(row, [=](long long j, long long at) {
         out[at] = logs ? g[at] - exp(y[at]) * total : y[at] * (g[at] - total);
-    }
+    });
 }
 
 extern "C" __global__ void softmax_cross_entropy(
@@ -295,8 +289,7 @@ extern "C" __global__ void softmax_cross_entropy(
     T shift = row_shift(row, x, scratch);
     T log_total = log(row_sum_of_exp(row, x, shift, scratch));
     if (row.live && row.lane == 0) {
-        long long k = row.start / n;
-        long long label = labels[k];
+        long long k = row.start / n, label = labels[k];
         // a label out of range gives NaN, not a read outside the array
         T score = label >= 0 && label < n ? x[row.start + label] : log(T(-1));
         lse[k] = shift + log_total;
@@ -304,7 +297,7 @@ extern "C" __global__ void softmax_cross_entropy(
     }
 }
 
-// by the sum of the weights again: beside a large shift the logarithm in lse is lost
+// by the sum of the weights again: with a large shift the logarithm in lse is lost
 extern "C" __global__ void softmax_cross_entropy_vjp(
         const T* g_loss, const T* g_lse, const T* x, const long long* labels, T* out,
         long long rows, long long n, long long with_loss, long long with_lse) {
@@ -315,10 +308,9 @@ extern "C" __global__ void softmax_cross_entropy_vjp(
     long long k = row.start / n;
     T of_loss = row.live && with_loss ? g_loss[k] : T(0);
     T of_lse = row.live && with_lse ? g_lse[k] : T(0);
-    for (long long j = row.lane; row.live && j < n; j += row.width) {
-        T p = exp(x[row.start + j] - shift) / total;
-        out[row.start + j] = (of_loss + of_lse) * p - (j == labels[k] ? of_loss : T(0));
-    }
+    each(row, [=](long long j, long long at) {
+        out[at] = (of_loss + of_lse) * (exp(x[at] - shift) / total) - (j == labels[k] ? of_loss : T(0));
+    });
 }
 """
 

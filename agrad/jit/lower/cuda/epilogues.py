@@ -5,7 +5,6 @@ on any arrays the operation calls those that it is made of.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -118,9 +117,7 @@ def with_epilogues(program: Program) -> Program:
     mask of a ReLU is a further result of the product that computes the ReLU. Masks and sums are joined in float32 only.
     """
     kept: list[Instruction | None] = list(program.instructions)
-    uses = Counter(v for i in program.instructions for v in i.reads())
-    uses.update(v for v in program.outputs if isinstance(v, Variable))
-    made = {v: at for at, i in enumerate(program.instructions) for v in i.results}
+    uses, made = program.uses, dict(program.makers)
 
     def sole(v: Any, operands: int) -> tuple[int, Instruction] | None:
         """Return the number of the product that makes ``v``, and the product, or None.
@@ -163,7 +160,7 @@ def with_epilogues(program: Program) -> Program:
         kept[here] = None
         made[i.results[0]] = at
     _join_sums(program, made, kept)
-    return program.with_instructions([i for i in kept if i is not None])
+    return program.with_instructions(kept)
 
 
 def _wide(instruction: Instruction) -> bool:

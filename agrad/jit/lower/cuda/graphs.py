@@ -18,8 +18,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from agrad.jit.lower.cuda.recording import Recipe, Recording
-from agrad.jit.lower.cuda.segments import Segment, is_view, segments
+from agrad.jit.lower.cuda.segments import Recipe, Recording, Segment, is_view, segments
 from agrad.jit.lower.cuda.streams import Streams, as_part, copy_into, number_writer, placing, runs_as_part
 from agrad.jit.lower.plain import Evaluation, Split, plain
 from agrad.jit.passes.aliasing import donations, makes_new_arrays, overwritten
@@ -356,7 +355,7 @@ class GraphProgram:
         self.elsewhere = plain(self.split.body, self._function_of)
         self.plainly = plain(self.program, self._function_of)
         self.functions: dict[Instruction, Callable[..., Any]] = {
-            i: self._function_of(i, self.program) for i in self.program.instructions
+            i: self._function_of(i) for i in self.program.instructions
         }
         self.home = device
         self._streams = Streams()

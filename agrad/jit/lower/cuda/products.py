@@ -1,4 +1,4 @@
-"""Products of CuPy's matrices by cuBLASLt, and the operations joined with them.
+"""Products of CuPy matrices by cuBLASLt, and the operations joined with them.
 
 A CUDA graph can hold these. If cuBLASLt is absent or does not support a product, CuPy products run between graphs.
 """
@@ -28,7 +28,7 @@ def epilogues_where_available(program: Program) -> Program:
 
 
 def is_any_product(instruction: Instruction) -> bool:
-    """Return True for a product of matrices, alone or joined."""
+    """Return True for a product of matrices, joined or not."""
     return isinstance(instruction.operation, FusedEpilogue) or is_product(instruction)
 
 
@@ -42,9 +42,9 @@ def absence(program: Program) -> str:
     if not reason:
         return ""
     text = (
-        f"cuBLASLt is not available ({reason}), so that products of matrices run one by one between the CUDA graphs. "
-        f"It is looked for as {cublaslt.library_name()}, which comes with cuBLAS: pip install nvidia-cublas (for CUDA "
-        "12: nvidia-cublas-cu12), or install all of the CUDA toolkit's libraries"
+        f"cuBLASLt is not available ({reason}): products of matrices run one by one between the CUDA graphs. Install "
+        f"{cublaslt.library_name()}, which comes with cuBLAS: pip install nvidia-cublas (for CUDA 12: "
+        "nvidia-cublas-cu12), or install the CUDA toolkit."
     )
     _warn(text)
     return text
@@ -127,7 +127,7 @@ def _truth(mask: Any, columns: int) -> Any:
 def cupy_narrow_matmul(precision: str) -> NarrowMatmul:
     """Return products of float16, or of bfloat16 as bits in uint16.
 
-    CuPy's arrays have no bfloat16.
+    CuPy arrays have no bfloat16.
     """
     cupy, placed = sys.modules["cupy"], load("cupy").placed
 

@@ -50,7 +50,7 @@ def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, V
             dtype = np.dtype(np.float64)
         elif works_by_element(instruction):
             (out,) = instruction.results
-            arrays = [v for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+            arrays = instruction.arrays
             if np.dtype(out.dtype).char in "fd" and arrays and all(v.dtype == out.dtype for v in arrays):
                 dtype = np.dtype(out.dtype)
         if dtype is None or not wanted:
@@ -91,12 +91,12 @@ def can_capture(instruction: Instruction) -> bool:
     return bool(operation.is_own and operation.capturable)
 
 
-def function_of(instruction: Instruction, program: Program, tensor_float: bool = False) -> Callable[..., Any]:
+def function_of(instruction: Instruction, tensor_float: bool = False) -> Callable[..., Any]:
     """Return the function of an instruction, on the device of its arrays."""
     if isinstance(instruction.operation, Group):
         return group_function(instruction.operation)
     if instruction.operation.length is not None:
-        return _loop_function(instruction, program)
+        return _loop_function(instruction)
     if (scattered := scatter_function(instruction)) is not None:
         return scattered
     if is_any_product(instruction):
@@ -105,12 +105,12 @@ def function_of(instruction: Instruction, program: Program, tensor_float: bool =
             return found
         if tensor_float and shape_of(instruction) is not None:
             return load("cupy").placed(_tensor_float_product)
-    return evaluation(instruction, program)
+    return evaluation(instruction)
 
 
-def _loop_function(instruction: Instruction, program: Program) -> Callable[..., Any]:
+def _loop_function(instruction: Instruction) -> Callable[..., Any]:
     """Return the function of a loop of known length: as part of a graph, or with one graph a step."""
-    alone = evaluation(instruction, program)
+    alone = evaluation(instruction)
     kind = next(v.kind for v in instruction.results if v.kind is not None)
     inside = instruction.operation.function_in_graph(kind)
     return lambda *operands: (inside if runs_as_part() else alone)(*operands)

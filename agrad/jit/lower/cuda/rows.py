@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agrad.jit.lower.cuda.source import BLOCKS, PACK_BYTES, Source, expression
+from agrad.jit.lower.cuda.source import BLOCKS, PACK_BYTES, WARP, Source, expression
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import is_reshape, reduction_of
 from agrad.jit.program import Instruction, Variable
@@ -20,8 +20,6 @@ from agrad.kernels.cupy.source import THREADS
 
 MOST_THREADS = 1024
 """The most threads of a block."""
-
-WARP = 32
 
 LANES = THREADS // WARP
 """Threads of the kernel ``finish`` that share a column of a total."""
@@ -204,7 +202,7 @@ class RowSource(Source):
             line = f"{name} = {self.step(out, name, value)};"
             steps = self._each(line, guarded=True) if self._is_full(x.shape) else [f"        {line}"]
             lines = [f"        {kind} {name} = {self.start(out)};", *steps]
-            lines += self._over_team(out, name) if self._is_full(x.shape) else []
+            lines += self.over_team(out, name) if self._is_full(x.shape) else []
             return [*lines, f"        {name} = {name}{self.share(out)};"] if self.share(out) else lines
         values = self._operands(instruction, out.shape)
         text = values[instruction.reads()[0]] if is_reshape(instruction) else expression(instruction, values)
@@ -219,24 +217,6 @@ class RowSource(Source):
         if not self._is_full(x.shape):
             return [f"        if (valid) {line}"]
         return self._each(f"if (valid) {line}", guarded=v.size == 1)
-
-    def _over_team(self, v: Variable, name: str) -> list[str]:
-        """Return the reduction of a value over a team, all of whose threads get the result."""
-        width, n = min(self.team, WARP), self.names[v]
-        other = f"__shfl_xor_sync(0xffffffffu, {name}, half)"
-        lines = [f"        for (int half = {width // 2}; half > 0; half /= 2) {name} = {self.step(v, name, other)};"]
-        warps = self.team // WARP
-        if warps < 2:
-            return [*lines, f"        {name} = __shfl_sync(0xffffffffu, {name}, 0, {width});"]
-        return [
-            *lines,
-            f"        __shared__ {self.kind[v]} s_{n}[{self.threads // WARP}];",
-            "        __syncthreads();",
-            f"        if (threadIdx.x % {WARP} == 0) s_{n}[threadIdx.x / {WARP}] = {name};",
-            "        __syncthreads();",
-            f"        {name} = s_{n}[team * {warps}];",
-            f"        for (int w = 1; w < {warps}; w++) {name} = {self.step(v, name, f's_{n}[team * {warps} + w]')};",
-        ]
 
     def _store(self, v: Variable) -> list[str]:
         """Return the lines that write a result. Results are in row-major order."""
@@ -265,7 +245,7 @@ class RowSource(Source):
         if width > 1:
             lines += self._each(f"j_{n}[team * {width} + i] = t_{n}[k];", guarded=True)
         else:
-            lines += self._over_team(v, f"t_{n}") if self._is_full(x.shape) else []
+            lines += self.over_team(v, f"t_{n}") if self._is_full(x.shape) else []
             lines.append(f"    if (me == 0) j_{n}[team] = t_{n};")
         step = self.step(v, "t", f"j_{n}[w * {width} + i]")
         return [

@@ -24,6 +24,9 @@ BLOCKS = 1024
 PACK_BYTES = 16
 """Bytes that a thread loads at once: the widest load there is."""
 
+WARP = 32
+"""The threads that exchange values without memory."""
+
 C_TYPES = {"?": "bool", "i": "int", "l": "long", "f": "float", "d": "double"}
 """The C types of the dtypes that kernels are generated for, by their characters."""
 
@@ -41,7 +44,7 @@ def _common(instruction: Instruction) -> Any:
     Boolean arrays are compared only with each other, and integers with integers: another number would have to keep its
     own type.
     """
-    dtypes = [v.dtype for v in instruction.operands if isinstance(v, Variable) and not v.on_host]
+    dtypes = [v.dtype for v in instruction.arrays]
     if not dtypes:
         return None
     found = np.result_type(*dtypes)
@@ -54,7 +57,7 @@ def _common(instruction: Instruction) -> Any:
 
 
 def _known_dtypes(instruction: Instruction) -> bool:
-    arrays = [v for v in (*instruction.operands, *instruction.outputs) if isinstance(v, Variable) and not v.on_host]
+    arrays = [*instruction.arrays, *[v for v in instruction.results if not v.on_host]]
     numbers = [v for v in instruction.operands if not isinstance(v, Variable)]
     return all(_char(v.dtype) in C_TYPES for v in arrays) and all(type(n) in (bool, int, float) for n in numbers)
 
@@ -83,7 +86,7 @@ def has_cuda_expression(instruction: Instruction) -> bool:
         return len(instruction.operands) == count and plain and _char(out.dtype) != "?"
     if name in COMPARISONS:
         return _common(instruction) is not None
-    return name in ARRAYS and all(isinstance(v, Variable) and not v.on_host for v in instruction.operands)
+    return name in ARRAYS and len(instruction.arrays) == len(instruction.operands)
 
 
 def literal(value: Any, kind: str) -> str:
@@ -142,7 +145,8 @@ class Source:
     """The name of the first kernel. The second one is ``finish``."""
     pack: int
     blocks: int
-    threads = THREADS
+    threads = team = THREADS
+    """The threads of a block, and the threads that reduce values together, a power of two."""
     finishers = 1
     """Blocks of the kernel ``finish``, 0 if there is none."""
 
@@ -197,6 +201,29 @@ class Source:
     def step(self, v: Variable, total: str, value: str) -> str:
         """Return the expression of a reduction's next total."""
         return (FLOATS | ARRAYS)[self.reductions[v].combine.name].format(total, value)
+
+    def over_team(self, v: Variable, name: str) -> list[str]:
+        """Return the reduction of a value over a team. All its threads get the result."""
+        width, n = min(self.team, WARP), self.names[v]
+        lines = [
+            f"        for (int half = {width // 2}; half > 0; half /= 2) {{",
+            # by all threads: && and || would leave it out in some
+            f"            const {self.kind[v]} other = __shfl_xor_sync(0xffffffffu, {name}, half);",
+            f"            {name} = {self.step(v, name, 'other')};",
+            "        }",
+        ]
+        warps = self.team // WARP
+        if warps < 2:
+            return [*lines, f"        {name} = __shfl_sync(0xffffffffu, {name}, 0, {width});"]
+        return [
+            *lines,
+            f"        __shared__ {self.kind[v]} s_{n}[{self.threads // WARP}];",
+            "        __syncthreads();",
+            f"        if (threadIdx.x % {WARP} == 0) s_{n}[threadIdx.x / {WARP}] = {name};",
+            "        __syncthreads();",
+            f"        {name} = s_{n}[team * {warps}];",
+            f"        for (int w = 1; w < {warps}; w++) {name} = {self.step(v, name, f's_{n}[team * {warps} + w]')};",
+        ]
 
     def share(self, v: Variable) -> str:
         """Return the division by the number of elements that ends a mean."""
@@ -263,7 +290,7 @@ class GroupSource(Source):
         """
         place = f"{self.index} block, {self.index} blocks, {self.index} size"
         lines = [f"__device__ inline void run({place}, {', '.join(self.given())}) {{"]
-        lines += ["    const unsigned int me = threadIdx.x;"] if self.totals else []
+        lines += ["    const int me = threadIdx.x, team = 0;"] if self.totals else []
         lines += self.read_singles()
         lines += [f"    {self.kind[v]} t_{self.names[v]} = {self.start(v)};" for v in self.totals]
         lines.append(f"    const {self.index} first = block * {THREADS} + threadIdx.x, step = blocks * {THREADS};")
@@ -271,7 +298,10 @@ class GroupSource(Source):
         lines.append(f"    for ({self.index} i = size / {self.pack} * {self.pack} + first; i < size; i += step)")
         lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
         for v in self.totals:
-            lines += [*self._over_threads(v), *self.forms("    if (me == 0) q_{n}[block] = t_{n};", (v,))]
+            lines += [
+                *self.over_team(v, f"t_{self.names[v]}"),
+                *self.forms("    if (me == 0) q_{n}[block] = t_{n};", (v,)),
+            ]
         return [*lines, "}", ""]
 
     def _packs(self) -> list[str]:
@@ -294,25 +324,16 @@ class GroupSource(Source):
         given += self.forms(write, self.results) + self.forms("t_{n}", self.totals)
         return f"element({', '.join(given)});"
 
-    def _over_threads(self, v: Variable) -> list[str]:
-        """Return the reduction of a block's totals. All its threads get the result."""
-        n, kind = self.names[v], self.kind[v]
-        step = f"[]({kind} a, {kind} b) {{ return {self.step(v, 'a', 'b')}; }}"
-        return [
-            f"    __shared__ {kind} s_{n}[{THREADS}];",
-            f"    t_{n} = reduced(t_{n}, s_{n}, me, me, {THREADS}, 1, {step});",
-        ]
-
     def complete(self) -> list[str]:
         """Return the function of one block that reduces the totals of all blocks in order."""
         place = f"{self.index} block, {self.index} blocks, {self.index} size"
         lines = [f"__device__ inline void complete({place}, {', '.join(self.ends())}) {{"]
-        lines.append("    const unsigned int me = threadIdx.x;")
+        lines.append("    const int me = threadIdx.x, team = 0;")
         for v in self.totals:
             n, kind = self.names[v], self.kind[v]
             step = self.step(v, f"t_{n}", f"p_{n}[b]")
             lines.append(f"    {kind} t_{n} = {self.start(v)};")
             lines.append(f"    for (unsigned int b = me; b < blocks; b += {THREADS}) t_{n} = {step};")
             share = f" / {kind}(size)" if self.reductions[v].averages else ""
-            lines += [*self._over_threads(v), f"    if (me == 0) *q_{n} = t_{n}{share};"]
+            lines += [*self.over_team(v, f"t_{n}"), f"    if (me == 0) *q_{n} = t_{n}{share};"]
         return [*lines, "}", ""]

@@ -66,7 +66,7 @@ def setter(chars: str) -> Any:
 def capturing_stream(device: int) -> Any:
     """Return the stream for captures on a device, which must be the current one.
 
-    All programs share it, as CuPy's pool reuses freed memory only for the stream on which it was allocated.
+    All programs share it, as the CuPy pool reuses freed memory only for the stream on which it was allocated.
     """
     return sys.modules["cupy"].cuda.Stream(non_blocking=True)
 

@@ -1,10 +1,14 @@
-"""The buffers that a program keeps between its calls."""
+"""Memory that a program reuses: buffers, and the arrays of the last gradients."""
 
 import math
+import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from agrad.backends.numpy.backend import donatable
 
 LARGEST = 1 << 23
 """Bytes of the largest buffer that is kept. The C library reuses the memory of larger arrays by itself."""
@@ -20,7 +24,7 @@ class Workspace:
     """The buffers of a program, planned once.
 
     A call takes a set of arrays with ``borrow()`` and puts it back into ``idle`` at its end. A simultaneous call on
-    another thread gets a set of its own. The set of a call that raises an error is garbage collected.
+    another thread uses another set. The set of a call that raises an error is garbage collected.
     """
 
     def __init__(self) -> None:
@@ -42,7 +46,7 @@ class Workspace:
         # of equals the last used, which is probably in the cache
         latest, sizes = self._free[::-1], self._sizes
         best = next((i for i in latest if sizes[i] == count), None)
-        if best is None and latest:  # the smallest that is large enough, else the largest
+        if best is None and latest:  # the smallest that is large enough, otherwise the largest
             best = min(latest, key=lambda i: (sizes[i] < count, abs(sizes[i] - count)))
         if (best is None or self._sizes[best] < count) and sum(self._sizes) + count > MOST:
             return None
@@ -110,3 +114,44 @@ def _aligned(count: int) -> np.ndarray:
     raw = np.empty(count + _LINE, np.uint8)
     start = -raw.__array_interface__["data"][0] % _LINE
     return raw[start : start + count]
+
+
+# ------------------------------------------------------------------ gradients
+
+
+FEWEST = 1 << 13
+"""The fewest elements of a gradient whose memory is reused."""
+
+
+class _Holder:
+    __slots__ = ("_grad",)
+
+
+def _calibrate() -> int:
+    # interpreters count different numbers of their own temporaries; for one that does not count it is 0
+    holder: Any = _Holder()
+    holder._grad = _Holder()
+    gradient = holder._grad
+    return sys.getrefcount(gradient) if hasattr(sys, "getrefcount") else 0
+
+
+_ALONE = _calibrate()
+
+
+def reusable_gradient_function(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], np.ndarray | None]:
+    """Return the function from a Tensor to the array of its gradient.
+
+    It returns None if somebody else holds the gradient or the array, or if a gradient of this shape and dtype cannot be
+    written there.
+    """
+
+    def find(tensor: Any) -> np.ndarray | None:
+        gradient = tensor._grad
+        if getattr(gradient, "node", gradient) is not None or sys.getrefcount(gradient) > _ALONE:
+            return None
+        if weakref.getweakrefcount(gradient) or not donatable(gradient):
+            return None
+        found: np.ndarray = gradient.data
+        return found if found.shape == shape and found.dtype == dtype and found.flags.c_contiguous else None
+
+    return find

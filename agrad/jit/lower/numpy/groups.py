@@ -1,7 +1,7 @@
 """Generated functions for groups, which NumPy computes block by block on threads."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ FEWEST = 1024
 SHORT = 128
 """Where rows have fewer elements, a whole operand is repeated for each row of a block.
 
-NumPy then has one inner loop for the block in place of one for each row. Without it rows of 10 elements take six times
+NumPy then has one inner loop for the block instead of one for each row. Without it rows of 10 elements take six times
 as long, and rows of 512 the same time.
 """
 
@@ -31,7 +31,7 @@ _Kind = tuple[np.dtype, tuple[int, ...]]
 """The dtype of a block's memory, and its shape without the axis of rows."""
 
 
-def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
+def ufunc_of(instruction: Instruction) -> np.ufunc | None:
     """Return the ufunc that computes an instruction, or None."""
     if instruction.settings or instruction.operation.outputs is not None or isinstance(instruction.operation, Group):
         return None
@@ -40,7 +40,7 @@ def ufunc_of(instruction: Instruction, program: Any) -> np.ufunc | None:
         return None
     if instruction.operation is RELU and np.dtype(out.dtype).kind == "f":
         return np.maximum
-    found = evaluation(instruction, program)
+    found = evaluation(instruction)
     return found if isinstance(found, np.ufunc) and found.nout == 1 and found.signature is None else None
 
 
@@ -53,19 +53,13 @@ def out_text(function: Any, target: str) -> str:
 
 
 def group_function(group: Group, donated: Collection[Variable] = ()) -> Any:
-    """Return the function of a group. It takes the operands and returns the outputs.
+    """Return the function of a group, from its operands to its outputs.
 
-    Further arguments are arrays to write into, or None, one for each output in the attribute ``overwrites``. This
-    dictionary gives for each output the operands that it may overwrite. Totals are added up block by block, always in
-    the same order.
-
-    ``donated``: inputs that outputs like them should overwrite.
+    Further arguments are arrays to write into, or None, one for each output in the attribute ``overwrites``, which
+    contains the operands that the output may overwrite. Totals are added block by block, always in the same order.
+    donated: inputs that outputs like them should overwrite.
     """
     return _Text(group, donated).function()
-
-
-def _operands(instruction: Instruction) -> Iterator[Variable]:
-    return (v for v in instruction.operands if isinstance(v, Variable) and not v.on_host)
 
 
 def _reads_rows(instruction: Instruction, v: Variable, split: int) -> bool:
@@ -151,9 +145,9 @@ class _Text:
         """The variables whose memory views may share."""
         self._last = self.program.last_uses()
         for instruction in self.program.instructions:
-            keeps = instruction.operation.is_view and ufunc_of(instruction, self.program) is None
+            keeps = instruction.operation.is_view and ufunc_of(instruction) is None
             if keeps or is_reshape(instruction):
-                x, out = next(_operands(instruction)), instruction.results[0]
+                x, out = instruction.arrays[0], instruction.results[0]
                 base = self._base[out] = self._base.get(x, x)
                 self._last[base] = max(self._last[base], self._last.get(out, -1))
 
@@ -252,7 +246,7 @@ class _Text:
         read = dict.fromkeys(self._base.get(v, v) for v in instruction.reads())
         dying = [v for v in read if self._last[v] == at and v in self._place]
         lines: list[str] = []
-        reduction, ufunc = reduction_of(instruction), ufunc_of(instruction, self.program)
+        reduction, ufunc = reduction_of(instruction), ufunc_of(instruction)
         if reduction is not None:
             lines += self._reduction(at, reduction, out, operands[0])
         elif is_reshape(instruction):
@@ -278,7 +272,7 @@ class _Text:
             lines.append(f"np.multiply({mask}.view(np.int8), {operands[0]}.view({kind}), {name}.view({kind}))")
             self._free.append(mask)
         else:
-            call = call_text(instruction, self.program, self.scope, self.names, operands=operands)
+            call = call_text(instruction, self.scope, self.names, operands=operands)
             lines.append(f"{name}[...] = {call}" if out in self.outputs else f"{name} = {call}")
         self._give(dying)
         return lines

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agrad.jit.lower.numpy.hoisting import Hoisted, Stack, batched, hoisted, total_of
 from agrad.jit.lower.numpy.program import Writer
-from agrad.jit.lower.plain import Compiled, define
+from agrad.jit.lower.plain import Compiled, define, stem_of
 from agrad.jit.passes.aliasing import Ownership
-from agrad.jit.program import Program, Variable
+from agrad.jit.program import Instruction, Program, Variable
 
 
 class Loop(NamedTuple):
@@ -35,7 +36,7 @@ def lower_loop(program: Program, loop: Loop) -> Compiled:
     carried results that share no memory with anything.
     """
     writer = LoopWriter(program, loop)
-    for instruction in program.instructions:
+    for instruction in writer.program.instructions:
         writer.write(instruction)
     return writer.finished()
 
@@ -43,12 +44,19 @@ def lower_loop(program: Program, loop: Loop) -> Compiled:
 class LoopWriter(Writer):
     """The lines of a step, and the memory of rows and carried arrays."""
 
-    def __init__(self, program: Program, loop: Loop) -> None:
+    def __init__(self, whole: Program, loop: Loop) -> None:
+        self.hoisted: Hoisted = hoisted(whole, loop.fixed, loop.carried, loop.length)
+        program = self.hoisted.program
         super().__init__(program)
-        self.loop = loop
-        edge = loop.fixed + loop.carried
+        self.loop, self.whole = loop, whole
+        carried = loop.carried - len(self.hoisted.totals)
+        edge = loop.fixed + carried
         self.carry, self.slices = program.inputs[loop.fixed : edge], program.inputs[edge:]
-        self.after, self.rows = program.outputs[: loop.carried], program.outputs[loop.carried :]
+        self.after, self.rows = program.outputs[:carried], program.outputs[carried:]
+        self.results = len(whole.outputs) - loop.carried
+        """The number of stacked results; further rows are parts of sums."""
+        self.stacks: dict[Any, str] = {v: f"x{k}" for k, v in enumerate(self.slices)}
+        """The expressions of all steps' values of slices and rows."""
         self.after_loop: list[str] = []
         self.lasting.update([self.names[v] for v in self.carry])
         self.returned = set()
@@ -80,6 +88,8 @@ class LoopWriter(Writer):
     def finished(self) -> Compiled:
         """See ``Writer.finished``."""
         names, loop, steps = self.names, self.loop, self.lines
+        totals = {total.carried: f"t{k}" for k, total in self.hoisted.totals.items()}
+        inputs = ", ".join(self.stacks.get(v) or totals.get(v) or names[v] for v in self.whole.inputs)
         before = [f"    {names[v]} = {names[v]}.copy()" for v in map(self.carry.__getitem__, self.anew)]
         before += [f"    w{k} = {self._empty(v)}" for k in self.anew if names[v := self.after[k]] == f"w{k}"]
         self.lines = []
@@ -93,21 +103,39 @@ class LoopWriter(Writer):
             head, results = self._stack(before)
             self._carry_on()
         body = [f"    {line}" for line in (*steps, *self.lines)] or ["        pass"]
-        given = {v: f"x{k}" for k, v in enumerate(self.slices)}
-        inputs = ", ".join(given.get(v) or names[v] for v in self.program.inputs)
         start = [f"    {inputs}, = inputs"] if inputs else []
+        start += [f"    {self.stacks[i.results[0]]} = {self._batched(i)}" for i in self.hoisted.before]
+        for total in self.hoisted.totals.values():
+            parts = ", ".join(map(self._stacked, total.parts))
+            start_of = totals[total.carried]
+            self.after_loop.append(f"    {start_of} = {self.scope.hold(total_of, 'total')}({start_of}, {parts})")
         kept, put_back = self._borrowed()
-        # a carried array of shape () may be a NumPy scalar inside the loop
-        arrays = [isinstance(v, Variable) and v.kind is np.ndarray and not v.shape for v in self.after]
-        carried = [
-            self.scope.hold(np.array, "array") + f"({names[v]})" if is_array else names[v]
-            for v, is_array in zip(self.carry, arrays, strict=True)
-        ]
-        outputs = ", ".join([*carried, *results])
+        carry = self.whole.inputs[loop.fixed : loop.fixed + loop.carried]
+        after = [totals.get(v) or names[v] for v in carry]
+        for k, out in enumerate(self.whole.outputs[: loop.carried]):
+            # a carried array of shape () may be a NumPy scalar inside the loop
+            if isinstance(out, Variable) and out.kind is np.ndarray and not out.shape:
+                after[k] = f"{self.scope.hold(np.array, 'array')}({after[k]})"
+        outputs = ", ".join([*after, *results[: self.results]])
         lines = ["def program(inputs):", *kept, *start, *before, f"    {head}", *body, *self.after_loop, *put_back]
         made = define("program", "\n".join([*lines, f"    return [{outputs}]"]) + "\n", self.scope.names)
-        made.fresh = self.anew
+        new = {*totals, *[self.carry[k] for k in self.anew]}
+        made.fresh = [k for k, v in enumerate(carry) if v in new]
         return made
+
+    def _batched(self, instruction: Instruction) -> str:
+        """Return the expression that computes an instruction for all steps."""
+        operands = [self.stacks.get(v) if isinstance(v, Variable) else None for v in instruction.operands]
+        function = batched(instruction, [text is not None for text in operands])
+        texts = [text or self.text(v) for text, v in zip(operands, instruction.operands, strict=True)]
+        return f"{self.scope.hold(function, stem_of(instruction.name))}({', '.join(texts)})"
+
+    def _stacked(self, stack: Stack) -> str:
+        """Return the expression of a variable's values in all steps."""
+        text = self.stacks[stack.base]
+        for view in stack.views:
+            text = f"{self.scope.hold(batched(view, [True]), 'view')}({text})"
+        return text
 
     def _stack(self, before: list[str]) -> tuple[str, list[str]]:
         """Write the lines for rows; return the statement of the loop and the expressions of stacked results."""
@@ -121,6 +149,8 @@ class LoopWriter(Writer):
                 results.append(f"y{known}.copy()")
                 continue
             results.append(f"y{k}")
+            if isinstance(v, Variable):
+                self.stacks.setdefault(v, f"y{k}")
             before.append(f"    y{k} = {self._empty(v, length)}")
             if not getattr(v, "shape", ()):
                 taken["i"] = f"range({length}){turned}"
@@ -144,9 +174,8 @@ class LoopWriter(Writer):
         """Return the number of the result whose rows are the next values of a carried one, or None."""
         if v not in self.carry:
             return None
-        name = (
-            self.names[self.after[self.carry.index(v)]] if isinstance(self.after[self.carry.index(v)], Variable) else ""
-        )
+        after = self.after[self.carry.index(v)]
+        name = self.names[after] if isinstance(after, Variable) else ""
         return int(name[1:]) if name[:1] == "o" else None
 
     def _carry_on(self) -> None:

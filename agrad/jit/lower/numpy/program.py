@@ -19,7 +19,7 @@ from agrad.jit.passes.precision import NarrowMatmul
 from agrad.jit.program import Instruction, Program, Variable, names_of
 
 ARITHMETIC: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
-"""The operators of floating NumPy scalars, which take an eighth of the time of the ufuncs and give the same."""
+"""The operators of NumPy floating scalars, which return the same as ufuncs in an eighth of the time."""
 COMPARISONS: dict[Any, str] = {
     np.less: "<",
     np.less_equal: "<=",
@@ -34,7 +34,7 @@ COMPARISONS: dict[Any, str] = {
 
 
 def lower_numpy(program: Program) -> Compiled:
-    """Return the function of a program on NumPy's arrays.
+    """Return the function of a program on NumPy arrays.
 
     Intermediate results lie in buffers that the program keeps from call to call, or overwrite an operand that no later
     line reads. The program's outputs are new arrays, and are never overwritten.
@@ -54,7 +54,7 @@ class Writer:
         self.names: dict[Variable, str] = names_of(program)
         self.scope.names.update({self.names[v]: raw for v, raw in program.constants.items()})
         self.workspace: Workspace = Workspace()
-        self._ufuncs = {id(instruction): ufunc_of(instruction, program) for instruction in program.instructions}
+        self._ufuncs = {id(instruction): ufunc_of(instruction) for instruction in program.instructions}
         self.ownership: Ownership = Ownership(program, self._is_new)
         self.aliases = self.ownership.aliases
         self.lines: list[str] = []
@@ -244,7 +244,7 @@ class Writer:
         self._end(instruction)
 
     def plain(self, instruction: Instruction) -> str:
-        return call_text(instruction, self.program, self.scope, self.names)
+        return call_text(instruction, self.scope, self.names)
 
     def _ufunc(self, instruction: Instruction) -> bool:
         ufunc = self._ufuncs[id(instruction)]
@@ -254,7 +254,7 @@ class Writer:
         return True
 
     def _scalar(self, instruction: Instruction) -> bool:
-        """Write two numbers that NumPy's scalars hold with an operator between them."""
+        """Write an operator between two NumPy scalars."""
         out = instruction.outputs[0]
         if out is None or out.kind is None or instruction.settings:
             return False
@@ -264,7 +264,7 @@ class Writer:
             symbols = COMPARISONS
         else:
             return False
-        function = evaluation(instruction, self.program)
+        function = evaluation(instruction)
         symbol = symbols.get(function) if isinstance(function, np.ufunc) else None
         # Python itself computes a complex number with a float64, which is a float to it
         if symbol is None or any(
@@ -307,7 +307,7 @@ class Writer:
         reads = list(instruction.reads())
         if not instruction.operation.is_view or number is None or len(reads) > 1 or len(instruction.operands) > 1:
             return False
-        function = evaluation(instruction, self.program)
+        function = evaluation(instruction)
         made = self.workspace.view(number, lambda x: function(x, **instruction.settings))
         if made is not None:
             self.place(instruction.results[0], made)
@@ -363,7 +363,7 @@ def numpy_narrow_matmul(precision: str) -> NarrowMatmul:
     """Return products of float32 arrays rounded to float16."""
     if precision != "float16":
         raise ConfigurationError(
-            f"jit: NumPy has no {precision}; ask for precision='float16', or compute on cupy, jax or torch"
+            f"jit: precision must be 'float16' for NumPy arrays, got {precision!r}. Use arrays of cupy, jax or torch."
         )
 
     def narrow(x: Any) -> Any:

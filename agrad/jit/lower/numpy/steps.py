@@ -114,27 +114,13 @@ def _mean(w: "Writer", instruction: Instruction) -> bool:
     return True
 
 
-def _reshape(w: "Writer", instruction: Instruction) -> bool:
+def _view(form: str, w: "Writer", instruction: Instruction) -> bool:
+    """Write a view as a method, except of a buffer, whose view is made once."""
     x, (out,) = instruction.operands[0], instruction.results
     if w.number(x) is not None or x.kind is not np.ndarray:
         return False
-    w.line(f"{w.names[out]} = {w.names[x]}.reshape({out.shape})")
-    return True
-
-
-def _permute(w: "Writer", instruction: Instruction) -> bool:
-    x, (out,) = instruction.operands[0], instruction.results
-    if w.number(x) is not None or x.kind is not np.ndarray:
-        return False
-    w.line(f"{w.names[out]} = {w.names[x]}.transpose({instruction.settings['axes']})")
-    return True
-
-
-def _transpose(w: "Writer", instruction: Instruction) -> bool:
-    (x,) = instruction.operands
-    if w.number(x) is not None or x.kind is not np.ndarray:
-        return False
-    w.line(f"{w.names[instruction.results[0]]} = {w.names[x]}.mT")
+    settings = {**instruction.settings, "shape": out.shape}
+    w.line(f"{w.names[out]} = {w.names[x]}{form.format(**settings)}")
     return True
 
 
@@ -149,7 +135,7 @@ def _momentum(w: "Writer", instruction: Instruction) -> bool:
         return False
     settings = instruction.settings
     fixed = {name: value for name, value in settings.items() if name not in ("donate", "lr")}
-    otherwise = partial(evaluation(instruction, w.program), **fixed)
+    otherwise = partial(evaluation(instruction), **fixed)
     donate, lr = w.text(settings["donate"]), w.text(settings["lr"])
     if inner is not None and inner.kind == "product":
         a, b = given
@@ -252,7 +238,7 @@ def _getitem(w: "Writer", instruction: Instruction) -> bool:
 
 def _reads_scalars(w: "Writer", instruction: Instruction) -> bool:
     """Return True for ufuncs and choices, which read NumPy scalars as arrays of shape ()."""
-    return STEPS.get(instruction.operation.name) is _where or isinstance(evaluation(instruction, w.program), np.ufunc)
+    return STEPS.get(instruction.operation.name) is _where or isinstance(evaluation(instruction), np.ufunc)
 
 
 def _where(w: "Writer", instruction: Instruction) -> bool:
@@ -276,7 +262,7 @@ def _where(w: "Writer", instruction: Instruction) -> bool:
 
 
 MOST_STACKED = 16
-"""The most arrays that are written one by one. NumPy's own function takes as long as ten of these writes."""
+"""The most arrays that are written one by one. ``numpy.stack`` takes as long as ten of these writes."""
 
 
 def _stack(w: "Writer", instruction: Instruction) -> bool:
@@ -300,21 +286,21 @@ def _stack(w: "Writer", instruction: Instruction) -> bool:
 
 try:
     from numpy.linalg import _umath_linalg as lapack
-except ImportError:  # NumPy's public functions, which spend most of a small call in checks, remain
+except ImportError:  # the public functions remain, which spend most of a small call in checks
     lapack = None  # type: ignore[assignment]
 
 
 def _are_small_matrices(*values: Variable) -> bool:
-    """Return True for nonempty float32 or float64 matrices of one dtype, if NumPy has its LAPACK functions at hand."""
+    """Return True for nonempty float32 or float64 matrices of one dtype, if LAPACK is available."""
     kinds = {(v.kind, len(v.shape), np.dtype(v.dtype).char, v.size > 0) for v in values if isinstance(v, Variable)}
     return lapack is not None and len(kinds) == 1 and kinds <= {(np.ndarray, 2, c, True) for c in "fd"}
 
 
 def _solve(w: "Writer", instruction: Instruction) -> bool:
-    """Solve by LAPACK without checks of types. NaN, as of a singular matrix, is left to NumPy's function."""
+    """Solve by LAPACK without checks of types. If the result is NaN, NumPy checks for a singular matrix."""
     if not _are_small_matrices(*instruction.operands):
         return False
-    otherwise = evaluation(instruction, w.program)
+    otherwise = evaluation(instruction)
 
     def solution(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -345,9 +331,9 @@ STEPS: dict[str, Step] = {
     "linear.vjp:bias": _linear_bias,
     "relu": _relu,
     "relu.vjp:x": _relu_vjp,
-    "matrix_transpose": _transpose,
-    "reshape": _reshape,
-    "permute_dims": _permute,
+    "matrix_transpose": partial(_view, ".mT"),
+    "reshape": partial(_view, ".reshape({shape})"),
+    "permute_dims": partial(_view, ".transpose({axes})"),
     "linalg.solve": _solve,
     "linalg.solve_or_nan": _solve,
     "linalg.slogdet": _slogdet,

@@ -1,0 +1,110 @@
+"""Shared by the tests of the jit: programs, functions and steps with and without it, threads, memory."""
+
+import threading
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad.jit.api import Jitted
+from agrad.jit.program import Program
+
+Function = Callable[..., Any]
+
+
+def stages(function: Function, *args: Any, **options: Any) -> list[Program]:
+    """Return the programs of a function: as it was traced, and after each pass."""
+    made = agrad.jit(function, **options)
+    assert isinstance(made, Jitted)
+    return [program for _, program in made.lower(*args).stages]
+
+
+def traced(function: Function, *args: Any) -> Program:
+    return stages(function, *args)[0]
+
+
+def names(program: Program) -> list[str]:
+    return [i.name for i in program.instructions]
+
+
+def values(out: Any) -> list[Any]:
+    """Return the leaves of a result as NumPy arrays."""
+    return [agrad.asarray(leaf).detach().numpy() for leaf in agrad.tree.leaves(out) if leaf is not None]
+
+
+def close(got: Any, right: Any, rtol: float = 1e-12, atol: float = 0.0) -> None:
+    """Compare the leaves of two results."""
+    for a, b in zip(values(got), values(right), strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
+def same_calls(function: Function, *calls: tuple[Any, ...], rtol: float = 1e-12, atol: float = 0.0) -> Any:
+    """Compare a jitted function with the function for some tuples of arguments; return the jitted one."""
+    jitted = agrad.jit(function)
+    for args in calls:
+        close(jitted(*args), function(*args), rtol, atol)
+    return jitted
+
+
+def same_steps(
+    make: Callable[[], Function], *args: Any, count: int = 4, rtol: float = 1e-12, atol: float = 0.0, **options: Any
+) -> Any:
+    """Compare calls of a jitted step with those of the step; return the jitted one.
+
+    make: makes the step, with state of its own. args: arguments, or functions of the number of the call.
+    """
+    eager, jitted = make(), agrad.jit(make(), **options)
+    for k in range(count):
+        given = [a(k) if callable(a) else a for a in args]
+        close(jitted(*given), eager(*given), rtol, atol)
+    return jitted
+
+
+def descent(optimizer: Any, loss_of: Function, zero: str = "last") -> Function:
+    """Return a training step; ``zero`` says when gradients are set to None."""
+
+    def step(*args: Any) -> Any:
+        if zero == "first":
+            optimizer.zero_grad()
+        loss = loss_of(*args)
+        loss.backward()
+        optimizer.step()
+        if zero == "last":
+            optimizer.zero_grad()
+        return loss
+
+    return step
+
+
+def in_threads(work: Callable[[int], None], count: int) -> None:
+    """Do some work in threads at once, by the number of the thread; raise the first error."""
+    errors: list[BaseException] = []
+    start = threading.Barrier(count)
+
+    def run(k: int) -> None:
+        try:
+            start.wait()
+            work(k)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def memory_of(call: Function, *args: Any) -> tuple[int, int]:
+    """Return the bytes that a call leaves behind, and the most at a time."""
+    tracemalloc.start()
+    try:
+        call(*args)
+        return tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
