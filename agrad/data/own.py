@@ -93,7 +93,20 @@ def load_npz(
     >>> data.X_train.shape, data.X_train.mean(axis=0).round(4) + 0.0, data.n_classes
     ((16, 2), array([0., 0.], dtype=float32), 2)
     """
-    name, (train, test) = repr(os.fspath(path)), npz_parts(path)
+    return npz_dataset(path, npz_parts(path), task, test_fraction, seed, scaling, dtype)
+
+
+def npz_dataset(
+    path: StrPath,
+    parts: tuple[Pair, Pair | None],
+    task: str,
+    test_fraction: float = 0.2,
+    seed: int = 0,
+    scaling: str = "auto",
+    dtype: str = "float32",
+) -> ClassificationData | RegressionData:
+    """Return the data set of `npz_parts`; see `load_npz`."""
+    name, (train, test) = repr(os.fspath(path)), parts
     options = (test_fraction, seed, scaling, dtype)
     task, about = _task_of(task, train[1])
     pairs = [train] if test is None else [train, test]

@@ -36,7 +36,7 @@ DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bar
 
 
 def load_table(
-    path: StrPath,
+    path: StrPath | Table,
     label: str | int | Sequence[str | int],
     *,
     task: str = "auto",
@@ -56,8 +56,8 @@ def load_table(
 
     Parameters
     ----------
-    path : str or path
-        The file: Parquet (.parquet), or text, see `read_csv`.
+    path : str, path or Table
+        The file: Parquet (.parquet), or text, see `read_csv`. Or a table that was read with its labels as strings.
     label : str, int or sequence of these
         The target column, or several numeric ones. A string may name several, separated by commas.
     task : {"auto", "classification", "regression"}
@@ -108,9 +108,11 @@ def load_table(
     if task not in TASKS:
         raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
     as_words = (lambda names: categorical) if encoder is None else (lambda names: {*encoder.words} & {*names})
-    table = read_table(
-        path, words=lambda names: [*targets_in(names, label, repr(os.fspath(path))), *as_words(names)], header=header
-    )
+    if isinstance(path, Table):
+        table = path
+    else:
+        file = repr(os.fspath(path))
+        table = read_table(path, words=lambda names: [*targets_in(names, label, file), *as_words(names)], header=header)
     targets = targets_in(table.names, label, table.name)
     tell = _Once(report)
     table = labelled(table, targets, tell)
@@ -142,7 +144,7 @@ def load_table(
     more = {"feature_names": encoder.names, "encoder": encoder, "labels": targets, "about": tuple(about)}
     pairs = [(X[rows], y[rows]) for rows in parts]
     del X
-    return made(os.path.basename(os.fspath(path)), where, *pairs, encoder.mean, encoder.scale, dtype, names, **more)
+    return made(os.path.basename(where.strip("'\"")), where, *pairs, encoder.mean, encoder.scale, dtype, names, **more)
 
 
 class _Once:
