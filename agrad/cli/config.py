@@ -55,12 +55,6 @@ COMMON: dict[str, Any] = {
 
 TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet")
 PACKED = (".gz", ".bz2", ".xz", ".zip")
-HELD_OUT = 0.15
-"""The part of a table's training rows that is held out where none is named."""
-ENOUGH = 40
-"""The training rows from which on it is."""
-STEPS = 1600
-"""The steps of a run on a table, about."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     # small, because a BLAS then multiplies on one thread; two on busy cores take ten times as long
@@ -89,7 +83,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """The defaults for a named data set, and for files of tables, that differ from ``COMMON``.
 
-None stands for a number that follows the training rows, see `settled`."""
+None stands for a number that follows the training rows, see `models.settled`."""
 
 OPEN = ("hidden", "epochs", "batch_size", "validation", "patience", "members")
 """The options that follow the rows of a table where none is named."""
@@ -124,8 +118,8 @@ def shown(value: Any) -> str:
 class Config:
     """The options that determine the numbers of a run.
 
-    Of a table some are None until `settled` knows its rows. Raises ``ConfigurationError``, naming the option, for a
-    value out of range.
+    Of a table some are None until `models.settled` knows its rows. Raises ``ConfigurationError``, naming the option,
+    for a value out of range.
     """
 
     data: str
@@ -228,24 +222,6 @@ def is_table(data: str) -> bool:
     """Return True for the name of a file that holds a table."""
     stem, end = os.path.splitext(data.lower())
     return (os.path.splitext(stem)[1] if end in PACKED else end) in TABLES
-
-
-def settled(config: Config, task: str, rows: int) -> Config:
-    """Return options with all values set, for `rows` training examples."""
-    part = HELD_OUT if rows >= ENOUGH else 0.0
-    members = config.members or (8 if rows < 1000 else 4 if rows < 10_000 else 2 if rows < 50_000 else 1)
-    size = config.batch_size or (256 if rows < 10_000 else 512)
-    epochs = config.epochs or min(max(STEPS * size // (rows * members), 20), 100)
-    settings = {
-        "validation": part,
-        "hidden": (64, 64) if rows < 1000 else (128, 128),
-        "members": members,
-        "batch_size": size,
-        "epochs": epochs,
-        "patience": max(epochs // 4, 5),
-    }
-    found = {name: value for name, value in settings.items() if getattr(config, name) is None}
-    return replace(config, task=task, **found)
 
 
 def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Config:

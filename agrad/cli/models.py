@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -45,6 +45,12 @@ EARLY, BEST = "early.", "early.values."
 """The beginnings of names of the state of early stopping, and of the network's values after the best epoch in it."""
 BESIDE = (OPTIMIZER, LOSS_SCALE, "data.", EARLY)
 """The beginnings of names of tensors that are not the network's."""
+
+
+def settled(config: Config, task: str, rows: int) -> Config:
+    """Return options with all values set, for `rows` training examples."""
+    found = tabular.by_rows(rows, config.members, config.batch_size, config.epochs)
+    return replace(config, task=task, **{name: found[name] for name in configs.OPEN if getattr(config, name) is None})
 
 
 def build(config: Config, shape: tuple[int, ...], outputs: int, place: Place, intervals: Any = None) -> Any:

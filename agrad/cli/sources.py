@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from agrad import data
-from agrad.cli.config import ENOUGH, HELD_OUT, Config, is_table, option
+from agrad.cli.config import Config, is_table, option
 from agrad.data.cells import number_in
 from agrad.data.classification import known_numbers, plain_labels
 from agrad.data.encodings import words_of
 from agrad.data.own import Pair, npz_dataset, npz_parts
 from agrad.data.tabular import class_labels, labelled, targets_in
 from agrad.errors import ConfigurationError, DataError, listed
+from agrad.train.tabular import ENOUGH, HELD_OUT
 
 NAMED = ("digits", "mnist")
 SAMPLE = 4096

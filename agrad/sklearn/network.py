@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from agrad import nn
 from agrad.sklearn.kinds import Classifier, Regressor
 from agrad.sklearn.wrapping import Network
 
@@ -123,10 +122,6 @@ class NetworkClassifier(Classifier, Network):
 
     _single_logit = False
 
-    def _default_loss(self) -> Any:
-        several = self._multilabel
-        return nn.functional.binary_cross_entropy_with_logits if several else nn.functional.cross_entropy
-
 
 class NetworkRegressor(Regressor, Network):
     """Regressor around any network.
@@ -234,6 +229,3 @@ class NetworkRegressor(Regressor, Network):
             If the network returns another number of outputs.
         """
         return self._fit(X, y, sample_weight, incremental=True)
-
-    def _default_loss(self) -> Any:
-        return nn.functional.mse_loss

@@ -32,6 +32,25 @@ INTERVALS = ("0.column", "0.low", "0.scale")
 """The names of the intervals between quantiles in the state of `network`."""
 WEIGHTS = "1.module.weights."
 """The beginning of the names of the weights in it."""
+STEPS = 1600
+"""The steps of a fit, about."""
+HELD_OUT, ENOUGH = 0.15, 40
+"""The part of the training rows that is held out, and the number of rows from which on it is."""
+
+
+def by_rows(rows: int, members: int | None = None, batch_size: int | None = None, epochs: int | None = None) -> Any:
+    """Return the options of a fit on `rows` training examples by name, those that are not None as given."""
+    members = members or (8 if rows < 1000 else 4 if rows < 10_000 else 2 if rows < 50_000 else 1)
+    size = batch_size or (256 if rows < 10_000 else 512)
+    epochs = epochs or min(max(STEPS * size // (rows * members), 20), 100)
+    return {
+        "hidden": (64, 64) if rows < 1000 else (128, 128),
+        "members": members,
+        "batch_size": size,
+        "epochs": epochs,
+        "patience": max(epochs // 4, 5),
+        "validation": HELD_OUT if rows >= ENOUGH else 0.0,
+    }
 
 
 class Quantiles(nn.module.ArrayModule):
@@ -58,6 +77,17 @@ class Quantiles(nn.module.ArrayModule):
         """Return an array (n, d + t) for one of shape (n, d)."""
         places = (agrad.take(x, self.column, axis=1) - self.low) * self.scale
         return agrad.concat([agrad.clip(x, -FAR, FAR), agrad.clip(places, 0.0, 1.0)], axis=1)
+
+
+class Affine(nn.module.ArrayModule):
+    """Numbers times a factor plus a shift, constants of each column."""
+
+    def __init__(self, factor: Any, shift: Any, **place: Any) -> None:
+        self.factor, self.shift = (nn.Buffer(agrad.asarray(values, **place)) for values in (factor, shift))
+
+    def forward(self, x: Any, /) -> Any:
+        """Return an array of the shape (n, d) of the input."""
+        return x * self.factor + self.shift
 
 
 def intervals(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

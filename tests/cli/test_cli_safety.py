@@ -112,7 +112,7 @@ def test_the_arrays_of_a_network_are_known_without_it(hidden, dropout):
 @pytest.mark.parametrize("hidden", [(), (5, 4), (5, 5)])
 def test_the_arrays_of_a_network_for_tables_are_known_without_it(hidden, dropout):
     given = {"data": "a.csv", "label": "y", "hidden": hidden, "dropout": dropout, "dtype": "float64", "members": 3}
-    settings = config.settled(config.resolve(given), "classification", 100)
+    settings = models.settled(config.resolve(given), "classification", 100)
     intervals = tabular.intervals(np.random.default_rng(0).normal(size=(100, 7)))
     with chosen("numpy", None) as place:
         state = models.build(settings, (7,), 3, place, intervals).state_dict()

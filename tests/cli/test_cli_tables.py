@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from agrad.cli import config as configs
+from agrad.cli import models
 from agrad.cli.scores import class_lines, residual_lines
 from agrad.cli.terminal import cut
 from agrad.nn import checkpoint
@@ -301,11 +302,11 @@ def test_defaults_of_tables_follow_the_rows(rows, part, hidden, members, size, e
     assert config.model == "table"
     assert {getattr(config, name) for name in configs.OPEN} == {None}
     for task in ("classification", "regression"):
-        found = configs.settled(config, task, rows)
+        found = models.settled(config, task, rows)
         named = (found.validation, found.hidden, found.members, found.batch_size, found.epochs, found.patience)
         assert named == (part, hidden, members, size, epochs, epochs // 4)
     given = configs.resolve({"data": "homes.csv", "label": "price", "epochs": 7, "members": 3, "validation": 0.0})
-    found = configs.settled(given, "regression", rows)
+    found = models.settled(given, "regression", rows)
     assert (found.epochs, found.members, found.validation, found.patience) == (7, 3, 0.0, 5)
 
 
