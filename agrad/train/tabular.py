@@ -87,7 +87,7 @@ class Affine(nn.module.ArrayModule):
 
     def forward(self, x: Any, /) -> Any:
         """Return an array of the shape (n, d) of the input."""
-        return x * self.factor + self.shift
+        return self.factor * x + self.shift  # x may be a plain array
 
 
 def intervals(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
