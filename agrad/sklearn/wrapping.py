@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +13,7 @@ from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.nn import Module
 from agrad.sklearn.arrays import Place
 from agrad.sklearn.base import Estimator, check_number
+from agrad.train.step import unreduced
 
 
 class Network(Estimator):
@@ -113,7 +113,7 @@ class Network(Estimator):
         output = self._shaped(output)
         if weights is None:
             return loss(output, targets)
-        losses = _unreduced(loss)(output, targets)
+        losses = unreduced(loss, "sample_weight")(output, targets)
         losses = agrad.mean(agrad.reshape(losses, (output.shape[0], -1)), axis=-1)
         return agrad.sum(losses * weights) / agrad.sum(weights)
 
@@ -139,14 +139,3 @@ class Network(Estimator):
 
     def _out_of_epochs(self) -> None:
         """The number of epochs was asked for."""
-
-
-def _unreduced(loss: Any) -> Callable[..., Any]:
-    """Return a loss that returns the losses of the examples."""
-    if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
-        loss = copy.copy(loss)
-        loss.reduction = "none"
-        return loss
-    if "reduction" in inspect.signature(loss).parameters:
-        return lambda output, target: loss(output, target, reduction="none")
-    raise ConfigurationError("sample_weight requires a loss that supports reduction='none', to weight the examples")
