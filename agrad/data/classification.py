@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -270,27 +270,6 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
             result[start : start + BLOCK] = block
     check_finite(f"{name}, scaled to {dtype}", result)
     return result
-
-
-def scaled_dataset(
-    name: str,
-    where: str,
-    train: tuple[np.ndarray, np.ndarray],
-    test: tuple[np.ndarray, np.ndarray],
-    mean: np.ndarray,
-    scale: np.ndarray,
-    dtype: str,
-    class_names: tuple[str, ...],
-    **more: Any,
-) -> ClassificationData:
-    """Return a data set of raw examples and class numbers; errors name `where`."""
-    X_train, X_test = (
-        scaled(part[0], mean, scale, dtype, f"{where}, {kind} part")
-        for part, kind in ((train, "train"), (test, "test"))
-    )
-    shape = train[0].shape[1:] or (1,)
-    n = len(class_names)
-    return ClassificationData(name, X_train, train[1], X_test, test[1], n, shape, mean, scale, class_names, **more)
 
 
 def standardisation(X: np.ndarray, name: str, names: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:

@@ -19,11 +19,10 @@ from agrad.data.classification import (
     float_name,
     match_classes,
     quantities,
-    scaled_dataset,
     standardisation,
 )
 from agrad.data.files import StrPath
-from agrad.data.regression import RegressionData, regression_dataset, split
+from agrad.data.regression import Pair, RegressionData, dataset, split
 from agrad.data.tablefiles import read_csv
 from agrad.data.tables import index_column
 from agrad.errors import ConfigurationError, DataError
@@ -31,8 +30,6 @@ from agrad.errors import ConfigurationError, DataError
 __all__ = ["load_csv", "load_npz"]
 
 TASKS = ("classification", "auto", "regression")
-Pair = tuple[np.ndarray, np.ndarray]
-"""Examples, and labels or targets."""
 Options = tuple[float, int, str, str]
 """The fraction of the test part, seed, scaling and dtype."""
 SCALINGS = ("auto", "standard", "bytes", "none")
@@ -263,9 +260,8 @@ def _scaled(path: StrPath, task: str, pairs: list[Pair], names: tuple[str, ...],
     if len(pairs) == 1:
         X, y = pairs[0]
         pairs = [(X[rows], y[rows]) for rows in split(task, y, test_fraction, seed, where)]
-    made = regression_dataset if task == "regression" else scaled_dataset
     mean, scale = _scaling(scaling, pairs[0][0], where)
-    return made(os.path.basename(os.fspath(path)), where, *pairs, mean, scale, dtype, names, **more)
+    return dataset(task, os.path.basename(os.fspath(path)), where, pairs, mean, scale, dtype, names, **more)
 
 
 def _check_pair(X: np.ndarray, y: np.ndarray, name: str) -> None:

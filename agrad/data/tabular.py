@@ -19,12 +19,11 @@ from agrad.data.classification import (
     float_name,
     no_classes,
     quantities,
-    scaled_dataset,
 )
 from agrad.data.encoder import TableEncoder
 from agrad.data.encodings import words_of
 from agrad.data.files import StrPath
-from agrad.data.regression import RegressionData, regression_dataset, split
+from agrad.data.regression import RegressionData, dataset, split
 from agrad.data.tablefiles import read_table
 from agrad.data.tables import Table, column_number
 from agrad.errors import ConfigurationError, DataError, listed
@@ -139,12 +138,13 @@ def load_table(
         encoder.left_out |= dict.fromkeys(chosen[2], "dropped")
     encoder.report = tell
     X = encoder.encode(features)
-    made = regression_dataset if task == "regression" else scaled_dataset
     about = _described(features, encoder.columns) + [f"task: {task}, because {why}"] * bool(why)
     more = {"feature_names": encoder.names, "encoder": encoder, "labels": targets, "about": tuple(about)}
     pairs = [(X[rows], y[rows]) for rows in parts]
     del X
-    return made(os.path.basename(where.strip("'\"")), where, *pairs, encoder.mean, encoder.scale, dtype, names, **more)
+    return dataset(
+        task, os.path.basename(where.strip("'\"")), where, pairs, encoder.mean, encoder.scale, dtype, names, **more
+    )
 
 
 class _Once:
