@@ -25,34 +25,6 @@ CHOICES = {
 COLUMNS = ("categorical", "keep", "drop")
 """The options that are names of columns."""
 
-COMMON: dict[str, Any] = {
-    "label": None,
-    "task": "auto",
-    "header": None,
-    "categorical": (),
-    "keep": (),
-    "drop": (),
-    "id": None,
-    "class_weight": "none",
-    "model": "mlp",
-    "dtype": "float32",
-    "precision": "float32",
-    "hidden": (256, 128),
-    "activation": "relu",
-    "epochs": 20,
-    "batch_size": 64,
-    "lr": 1e-3,
-    "optimizer": "adam",
-    "weight_decay": 0.0,
-    "dropout": 0.0,
-    "schedule": "constant",
-    "seed": 0,
-    "validation": 0.0,
-    "patience": 20,
-    "members": 1,
-}
-"""The defaults for data of the user's own."""
-
 TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet")
 PACKED = (".gz", ".bz2", ".xz", ".zip")
 
@@ -81,7 +53,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "members": None,
     },
 }
-"""The defaults for a named data set, and for files of tables, that differ from ``COMMON``.
+"""The defaults for a named data set, and for files of tables, that differ from those of `Config`.
 
 None stands for a number that follows the training rows, see `models.settled`."""
 
@@ -116,37 +88,37 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Config:
-    """The options that determine the numbers of a run.
+    """The options that determine the numbers of a run, with the defaults for other data than those of `DEFAULTS`.
 
     Of a table some are None until `models.settled` knows its rows. Raises ``ConfigurationError``, naming the option,
     for a value out of range.
     """
 
-    data: str
-    label: str | None
-    task: str
-    header: bool | None
-    categorical: tuple[str, ...]
-    keep: tuple[str, ...]
-    drop: tuple[str, ...]
-    id: str | None
-    class_weight: str
-    model: str
-    dtype: str
-    precision: str
-    hidden: tuple[int, ...] | None
-    activation: str
-    epochs: int | None
-    batch_size: int | None
-    lr: float
-    optimizer: str
-    weight_decay: float
-    dropout: float
-    schedule: str
-    seed: int
-    validation: float | None
-    patience: int | None
-    members: int | None
+    data: str = "digits"
+    label: str | None = None
+    task: str = "auto"
+    header: bool | None = None
+    categorical: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    id: str | None = None
+    class_weight: str = "none"
+    model: str = "mlp"
+    dtype: str = "float32"
+    precision: str = "float32"
+    hidden: tuple[int, ...] | None = (256, 128)
+    activation: str = "relu"
+    epochs: int | None = 20
+    batch_size: int | None = 64
+    lr: float = 1e-3
+    optimizer: str = "adam"
+    weight_decay: float = 0.0
+    dropout: float = 0.0
+    schedule: str = "constant"
+    seed: int = 0
+    validation: float | None = 0.0
+    patience: int | None = 20
+    members: int | None = 1
 
     def __post_init__(self) -> None:
         text = isinstance(self.data, str) and self.data and "\0" not in self.data
@@ -212,9 +184,9 @@ def resolve(given: Mapping[str, Any]) -> Config:
     """Return the options of a new run: the ``given`` ones by name, others by default."""
     data = given.get("data") or "digits"
     kind = "tables" if is_table(data) else data
-    base = {**COMMON, **DEFAULTS.get(kind, {})}
-    own = OF_OPTIMIZER.get(given.get("optimizer") or base["optimizer"], {})
-    model = OF_MODEL.get(given.get("model") or base["model"], {})
+    base = DEFAULTS.get(kind, {})
+    own = OF_OPTIMIZER.get(given.get("optimizer") or base.get("optimizer", Config.optimizer), {})
+    model = OF_MODEL.get(given.get("model") or base.get("model", Config.model), {})
     return Config(**{**base, **model, **own, "data": data, **_settings(given)})
 
 

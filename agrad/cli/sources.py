@@ -214,12 +214,14 @@ def changed(dataset: Dataset, description: Description, known: str) -> str:
     parts = []
     if now.task != description.task:
         parts.append(f"expected data for {description.task}, found some for {now.task}")
-    for what, new, before in (
-        ("columns", now.feature_names, description.feature_names),
-        ("columns to learn", now.labels, description.labels),
-        ("classes", now.class_names, description.class_names),
-        ("targets", now.target_names, description.target_names),
-    ):
+    names = {
+        "feature_names": "columns",
+        "labels": "columns to learn",
+        "class_names": "classes",
+        "target_names": "targets",
+    }
+    for name, what in names.items():
+        new, before = getattr(now, name), getattr(description, name)
         if new and before and new != before:
             parts.append(
                 f"expected the {what} {listed(before, 6) or '(no names)'}, found {listed(new, 6) or '(no names)'}"
