@@ -88,7 +88,9 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Config:
-    """The options that determine the numbers of a run, with the defaults for other data than those of `DEFAULTS`.
+    """The options that determine the numbers of a run.
+
+    The defaults are those for data that `DEFAULTS` does not list.
 
     Of a table some are None until `models.settled` knows its rows. Raises ``ConfigurationError``, naming the option,
     for a value out of range.

@@ -273,7 +273,7 @@ def targets_of(source: str, description: Description, label: str | None) -> Aske
 
 
 def to_evaluate(source: str, content: Content, description: Description, label: str | None, report: Report) -> Examples:
-    """Return the labeled examples of the content of ``source`` for the described model."""
+    """Return the labeled examples of what ``source`` contains for the described model."""
     check_source(source, None, label, needs_label=not description.labels)
     quantities = description.task == "regression"
     if isinstance(content, Dataset):
@@ -365,7 +365,7 @@ def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
 
 
 def _inputs(table: data.Table, asked: Sequence[str], description: Description, report: Report) -> np.ndarray:
-    """Return the inputs of a model, found by name, of a table without the columns that are asked for."""
+    """Return the inputs of a model from a table, without the columns asked for."""
     encoder = description.encoder
     left = {*asked, *description.labels} - {*(description.feature_names if encoder is None else encoder.columns)}
     features = table.select([name for name in table.names if name not in left])

@@ -112,7 +112,7 @@ def _iso(match: re.Match[str]) -> str:
 
 
 def _date(text: str, form: str = "") -> float | None:
-    """Return a date of ISO 8601 in UTC, or of another form, in microseconds since 1970, or None."""
+    """Return microseconds since 1970 of a date of ISO 8601 in UTC or of a form, or None."""
     try:
         date = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
     except ValueError:

@@ -134,9 +134,10 @@ def dataset(
     names: tuple[str, ...],
     **more: Any,
 ) -> Any:
-    """Return the data set of a task from raw train and test parts; errors name `where`.
+    """Return the data set of a task from raw parts; errors name `where`.
 
-    The targets of a part are class labels, or numbers (n, k). `names` are those of the classes or of the targets.
+    `parts` are the train part and the test part. The targets of a part are class labels, or numbers (n, k). `names`
+    are those of the classes or of the targets.
     """
     (train, y), (test, y_test) = parts
     X = scaled(train, mean, scale, dtype, f"{where}, train part")

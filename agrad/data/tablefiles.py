@@ -304,7 +304,10 @@ def _by_pyarrow(text: _Text, sample: list[list[str]], kept: set[int]) -> list[Co
 
 
 def _floats(pyarrow: Any, array: Any) -> np.ndarray:
-    """Return an array of pyarrow, with NaN for nulls; its `to_numpy` and `fill_null` would import pandas."""
+    """Return an array of pyarrow, with NaN for nulls.
+
+    Its methods `to_numpy` and `fill_null` would import pandas.
+    """
     values = pyarrow.Array.from_buffers(array.type, len(array), [None, array.buffers()[1]], offset=array.offset)
     found = np.from_dlpack(values)
     return np.where(np.from_dlpack(array.is_valid().cast("int8")), found, np.nan) if array.null_count else found

@@ -1,4 +1,4 @@
-"""Estimators for scikit-learn: multilayer perceptrons, networks for tables, and any network."""
+"""Estimators for scikit-learn: multilayer perceptrons, tables, and any network."""
 
 from agrad.errors import MissingExtraError
 

@@ -20,7 +20,7 @@ from agrad.train import tabular
 
 
 def chosen(n: int, *given: int | None) -> dict[str, Any]:
-    """Return the values of parameters that are "auto", for `n` examples; see `tabular.by_rows`."""
+    """Return the values of parameters that are "auto"; see `tabular.by_rows`."""
     found = tabular.by_rows(n, *given)
     names = {"hidden": "hidden_layer_sizes", "patience": "n_iter_no_change", "validation": "early_stopping"}
     return {names.get(name, name): value for name, value in found.items()}

@@ -174,7 +174,7 @@ def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Plac
 
 
 def unreduced(loss: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a loss that returns the losses of the examples, or raise ``ConfigurationError``."""
+    """Return a loss of each example, or raise ``ConfigurationError``."""
     if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
         single = copy.copy(loss)
         single.reduction = "none"

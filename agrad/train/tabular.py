@@ -39,7 +39,10 @@ HELD_OUT, ENOUGH = 0.15, 40
 
 
 def by_rows(rows: int, members: int | None = None, batch_size: int | None = None, epochs: int | None = None) -> Any:
-    """Return the options of a fit on `rows` training examples by name, those that are not None as given."""
+    """Return the options of a fit on `rows` training examples by name.
+
+    Options that are not None are as given.
+    """
     members = members or (8 if rows < 1000 else 4 if rows < 10_000 else 2 if rows < 50_000 else 1)
     size = batch_size or (256 if rows < 10_000 else 512)
     epochs = epochs or min(max(STEPS * size // (rows * members), 20), 100)
