@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from agrad import data
+from agrad.cli import main
 from agrad.data import own, tablefiles
 from agrad.errors import DataError
 
@@ -134,12 +135,13 @@ def test_prices_are_no_classes(run, tmp_path):
     assert run(*words)[0] == 0
 
 
-@pytest.fixture
-def fitted(run, tmp_path):
-    """Return a model trained on t.csv."""
-    words = ("train", "--data", adults(tmp_path / "t.csv"), "--label", "clase", *FAST, "--epochs", "1")
-    assert run(*words, "--save", tmp_path / "m.st")[0] == 0
-    return tmp_path / "m.st"
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Return a model trained on t.csv, which is in the same folder."""
+    folder = tmp_path_factory.mktemp("fitted")
+    words = ("train", "--data", adults(folder / "t.csv"), "--label", "clase", *FAST, "--epochs", "1", "--quiet")
+    assert main([*map(str, words), "--save", str(folder / "m.st")]) == 0
+    return folder / "m.st"
 
 
 def test_evaluate_reads_a_file_once(run, tmp_path, fitted, monkeypatch):
@@ -151,7 +153,7 @@ def test_evaluate_reads_a_file_once(run, tmp_path, fitted, monkeypatch):
         read = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, read=read, **options: reads.append(1) or read(*args, **options))
     for model, path, part in (
-        (fitted, tmp_path / "t.csv", "the test part of"),
+        (fitted, fitted.parent / "t.csv", "the test part of"),
         (fitted, adults(tmp_path / "other.csv", rows=60), "all of"),
         (tmp_path / "a.st", tmp_path / "b.npz", "all of"),
     ):
@@ -173,7 +175,7 @@ def test_columns_are_checked_before_they_are_read(run, tmp_path, fitted, monkeyp
 @pytest.mark.parametrize("odd", ["x" * 1000, "\x1b[31m" * 90, "é'\u202e\" *" * 200, "1," * 300, "0" * 500])
 @pytest.mark.parametrize("place", ["name", "cell", "label", "both"])
 def test_messages_are_short_whatever_a_cell_has(run, tmp_path, fitted, odd, place):
-    with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
+    with open(fitted.parent / "t.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file, delimiter=";"))
     if place == "name":
         rows[0][:2] = [odd, odd + "2"]
