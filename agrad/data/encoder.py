@@ -12,9 +12,9 @@ import numpy as np
 from agrad.data.cells import FORMS, MARKS, shown
 from agrad.data.classification import float_name, scaled, standardisation
 from agrad.data.encodings import ARTICLES, PARTS, Encoding, Notes, plan
-from agrad.data.order import whole
+from agrad.data.order import positive
 from agrad.data.tables import Table, column_number
-from agrad.errors import ConfigurationError, DataError, listed
+from agrad.errors import DataError, listed
 
 REASONS = {
     "id": "an integer or word of its own in every row, which only names the row",
@@ -85,13 +85,10 @@ class TableEncoder:
         max_categories: int = 100,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        for name, value in (("min_count", min_count), ("max_categories", max_categories)):
-            if value is not None and whole(value, name) < 1:
-                raise ConfigurationError(f"{name} must be at least 1, got {value}")
         self.categorical: tuple[str | int, ...] = tuple(categorical)
         self.keep: tuple[str | int, ...] = tuple(keep)
-        self.min_count: int | None = min_count
-        self.max_categories: int = max_categories
+        self.min_count: int | None = None if min_count is None else positive(min_count, "min_count")
+        self.max_categories: int = positive(max_categories, "max_categories")
         self.report = report
         self.encodings: tuple[Encoding, ...] = ()
         self.left_out: dict[str, str] = {}

@@ -22,14 +22,13 @@ from agrad.data.classification import (
     standardisation,
 )
 from agrad.data.files import StrPath
-from agrad.data.regression import Pair, RegressionData, dataset, split
+from agrad.data.regression import Pair, RegressionData, check_task, dataset, split
 from agrad.data.tablefiles import read_csv
 from agrad.data.tables import index_column
 from agrad.errors import ConfigurationError, DataError
 
 __all__ = ["load_csv", "load_npz"]
 
-TASKS = ("classification", "auto", "regression")
 Options = tuple[float, int, str, str]
 """The fraction of the test part, seed, scaling and dtype."""
 SCALINGS = ("auto", "standard", "bytes", "none")
@@ -195,8 +194,7 @@ def load_csv(
 
 def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
     """Return the task for the labels of an archive, and the reason if inferred."""
-    if task not in TASKS:
-        raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+    check_task(task)
     if task != "auto":
         return task, ()
     if y.ndim == 2:

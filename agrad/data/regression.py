@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[np.ndarray, np.ndarray]
 """Examples, and labels or targets."""
+TASKS = ("auto", "classification", "regression")
 LEAST = 1e-150
 """The range of targets from which on their squares are exact enough for a score."""
 
@@ -121,6 +122,12 @@ class RegressionData:
         True
         """
         return np.asarray(y, dtype=np.float64) * self.target_scale + self.target_mean
+
+
+def check_task(task: str) -> None:
+    """Raise ``ConfigurationError`` for another task."""
+    if task not in TASKS:
+        raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
 
 
 def dataset(

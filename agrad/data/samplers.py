@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agrad.data.datasets import set_epoch
-from agrad.data.order import DRAWS, EPOCHS, bits, permutation, whole
+from agrad.data.order import DRAWS, EPOCHS, bits, permutation, positive, whole
 from agrad.errors import ConfigurationError
 
 __all__ = [
@@ -260,10 +260,8 @@ class BatchSampler(Sampler):
     """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
-        if whole(batch_size, "batch_size") == 0:
-            raise ConfigurationError("batch_size must be at least 1, got 0")
+        self.batch_size: int = positive(batch_size, "batch_size")
         self.sampler: Iterable[int] = sampler
-        self.batch_size: int = batch_size
         self.drop_last: bool = drop_last
 
     def set_epoch(self, epoch: int) -> None:

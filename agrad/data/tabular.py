@@ -23,14 +23,13 @@ from agrad.data.classification import (
 from agrad.data.encoder import TableEncoder
 from agrad.data.encodings import words_of
 from agrad.data.files import StrPath
-from agrad.data.regression import RegressionData, dataset, split
+from agrad.data.regression import RegressionData, check_task, dataset, split
 from agrad.data.tablefiles import read_table
 from agrad.data.tables import Table, column_number
 from agrad.errors import ConfigurationError, DataError, listed
 
 MOST = 100
 """Above so many classes of numbers each needs `FEW` rows or more, on average."""
-TASKS = ("auto", "classification", "regression")
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -104,8 +103,7 @@ def load_table(
     ('regression', ('size', 'side=north', 'side=south'), (32, 3))
     """
     dtype = float_name(dtype)
-    if task not in TASKS:
-        raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+    check_task(task)
     as_words = (lambda names: categorical) if encoder is None else (lambda names: {*encoder.words} & {*names})
     if isinstance(path, Table):
         table = path
