@@ -279,10 +279,10 @@ def standardisation(X: np.ndarray, name: str, names: Sequence[str] = ()) -> tupl
     a feature's range overflows float64, with its name if there are `names`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        flat = X.reshape(X.shape[0], -1).astype(np.float64)
+        flat = X.reshape(X.shape[0], -1).astype(np.float64, copy=False)
         mean = np.mean(flat, axis=0)
         scale = np.std(flat, axis=0)
-        size = np.max(np.abs(flat), axis=0)
+        size = np.maximum(np.max(flat, axis=0), -np.min(flat, axis=0))  # np.abs would copy all
     wild = np.flatnonzero(~np.isfinite(mean + scale))
     if wild.size:
         what = f"column {shown(names[wild[0]])}" if names else f"X: feature {wild[0]}"

@@ -348,7 +348,8 @@ def _encoding(entry: Any) -> Encoding | None:
     names = {field.name for field in fields(Encoding)}
     if not isinstance(entry, Mapping) or {*entry, "form"} != names:
         return None
-    found = Encoding(**{name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()})
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    found = Encoding(**values)
     # the defaults show the types
     good = all(type(getattr(found, name)) is type(getattr(SAMPLE, name)) for name in names)
     good = good and all(isinstance(text, str) for text in (*found.categories, *found.parts))
