@@ -150,7 +150,7 @@ class Config:
         ):
             if not good and (name not in OPEN or getattr(self, name) is not None):
                 found = shown(getattr(self, name))[:80]
-                raise ConfigurationError(f"{option(name)}: expected {expected}, found {found!r}")
+                raise ConfigurationError(f"{option(name)} must be {expected}, got {found!r}")
 
     def as_metadata(self) -> dict[str, Any]:
         """Return the options as a JSON object."""

@@ -114,8 +114,8 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     found = (1, *shape) if len(shape) == 2 else shape
     if len(found) != 3 or min(found[1:]) < SMALLEST:
         raise ConfigurationError(
-            f"--model conv: expected images of shape (height, width) or (channels, height, width), of {SMALLEST} by "
-            f"{SMALLEST} or more, found examples of shape {shape}. Use --model mlp."
+            "--model conv: examples must be images of shape (height, width) or (channels, height, width), of "
+            f"{SMALLEST} by {SMALLEST} or more, got shape {shape}. Use --model mlp."
         )
     return found[0], found[1], found[2]
 

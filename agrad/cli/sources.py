@@ -82,7 +82,7 @@ def check_source(source: str, data_dir: str | None, label: str | None, needs_lab
     """Raise ``ConfigurationError`` for an unknown ``--data`` or unfit options."""
     if source not in NAMED and not is_table(source) and not source.lower().endswith(".npz"):
         raise ConfigurationError(
-            f"--data: expected digits, mnist, FILE.npz, FILE.csv, FILE.tsv or FILE.parquet, found {source!r}"
+            f"--data must be digits, mnist, FILE.npz, FILE.csv, FILE.tsv or FILE.parquet, got {source!r}"
         )
     if data_dir is not None and source != "mnist":
         raise ConfigurationError(f"--data-dir requires --data mnist, got --data {source}")
@@ -285,7 +285,7 @@ def to_evaluate(source: str, content: Content, description: Description, label: 
         table = labelled(content, targets, lambda line: report(f"warning: {line}"))
         expected = max(len(description.target_names), 1)
         if len(targets) != expected:
-            raise ConfigurationError(f"--label: expected {expected} to compare the model with, found {len(targets)}")
+            raise ConfigurationError(f"--label must name {expected} to compare the model with, got {len(targets)}")
         X = _inputs(table, targets, description, report)
         y = table.numbers(targets) if quantities else class_labels(words_of(table[targets[0]])).astype(str)
         what = f"all of {source}"

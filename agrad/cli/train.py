@@ -90,7 +90,7 @@ class Run:
                 )
         if args.report is not None:
             if not args.report.lower().endswith((".html", ".htm")):
-                raise ConfigurationError(f"--report: expected a file named .html, found {args.report!r}")
+                raise ConfigurationError(f"--report must be a file named .html, got {args.report!r}")
             check_output("--report", args.report)
         named = [
             ("--save", self.save_path),

@@ -175,7 +175,7 @@ class WeightedRandomSampler(Sampler):
         self.seed: int = whole(seed, "seed", 2**64)
         if self.weights.ndim != 1 or not (np.isfinite(self.weights) & (self.weights >= 0)).all():
             raise ConfigurationError(
-                f"weights: expected finite numbers of 0 or more in one axis, found shape {self.weights.shape}"
+                f"weights must be finite numbers of 0 or more of shape (n,), got shape {self.weights.shape}"
                 + (f" and the smallest {self.weights.min()}" if self.weights.size else "")
             )
         drawable = int(np.count_nonzero(self.weights))

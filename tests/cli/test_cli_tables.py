@@ -150,13 +150,13 @@ def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "phrase"),
     [
-        (("--label", "price", "--task", "ranking"), 2, "--task: expected one of auto"),
+        (("--label", "price", "--task", "ranking"), 2, "--task must be one of auto"),
         (("--label", "price", "--class-weight", "balanced"), 2, "--class-weight balanced requires class labels"),
         (("--label", "high", "--task", "regression"), 1, "column 'high': expected a finite number, found 'high'"),
         (("--label", "high,city"), 1, "expected a finite number"),
-        (("--label", "price", "--model", "conv"), 2, "--model conv: expected images"),
+        (("--label", "price", "--model", "conv"), 2, "--model conv: examples must be images"),
         (("--label", "price", "--keep", "none"), 1, "expected a column 'none'"),
-        (("--label", "price", "--patience", "-1"), 2, "--patience: expected an integer of 0 or more"),
+        (("--label", "price", "--patience", "-1"), 2, "--patience must be an integer of 0 or more"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(run, place, words, code, phrase):
