@@ -30,8 +30,8 @@ class Table(Network):
     """Base class of the estimators with the network for tables."""
 
     _takes_images = False
-    _units: tuple[Any, Any] = 1.0, 0.0
-    """The factor and the shift from outputs to targets."""
+    _units: tuple[Any, Any] = 0.0, 1.0
+    """The mean and the scale of targets, to which outputs are converted."""
     module = loss = optimizer = callbacks = None
 
     def __init__(
@@ -123,9 +123,9 @@ class Table(Network):
             random.Generator(int(self._random.randint(2**31 - 1))),
             **made,
         )
-        return nn.Sequential(
-            tabular.Affine(1 / scale, -mean / scale, **made), *body, tabular.Affine(*self._units, **made)
-        )
+        center, unit = self._units
+        first, last = tabular.Affine(-mean, 1 / scale, 0.0, **made), tabular.Affine(0.0, unit, center, **made)
+        return nn.Sequential(first, *body, last)
 
     def _optimizer(self, module: Module) -> Any:
         rate = optim.Cosine(float(self.lr), self._epochs() * self._batches)
@@ -243,8 +243,8 @@ class TableRegressor(Regressor, Table):
     def _targets(self, y: np.ndarray, fresh: bool, incremental: bool, dtype: str) -> np.ndarray:
         found = super()._targets(y, fresh, incremental, dtype)
         if fresh:
-            self._units = standardisation(found, "y")[::-1]
+            self._units = standardisation(found, "y")
         return found
 
     def _default_loss(self) -> Any:
-        return lambda output, target: nn.functional.mse_loss(*(y / self.module_[-1].factor for y in (output, target)))
+        return lambda output, target: agrad.mean(agrad.square((output - target) / self.module_[-1].factor))

@@ -83,14 +83,15 @@ class Quantiles(nn.module.ArrayModule):
 
 
 class Affine(nn.module.ArrayModule):
-    """Numbers times a factor plus a shift, constants of each column."""
+    """Sums with a constant of each column, times a factor, plus another constant."""
 
-    def __init__(self, factor: Any, shift: Any, **place: Any) -> None:
-        self.factor, self.shift = (nn.Buffer(agrad.asarray(values, **place)) for values in (factor, shift))
+    def __init__(self, before: Any, factor: Any, after: Any, **place: Any) -> None:
+        constants = (nn.Buffer(agrad.asarray(values, **place)) for values in (before, factor, after))
+        self.before, self.factor, self.after = constants
 
     def forward(self, x: Any, /) -> Any:
         """Return an array of the shape (n, d) of the input."""
-        return self.factor * x + self.shift  # x may be a plain array
+        return (self.before + x) * self.factor + self.after  # x may be a plain array
 
 
 def intervals(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -26,6 +26,9 @@ def test_units_of_inputs_and_targets_change_nothing() -> None:
     other = TableRegressor(**FEW, lr=0.01).fit(A * 1e4 - 3e5, b * 1e-3 + 7)
     np.testing.assert_allclose((other.predict(A * 1e4 - 3e5) - 7) * 1e3, model.predict(A), rtol=1e-4)
     assert 0.3 < model.score(A, b) < 1
+    # a mean far from 0 leaves single precision its digits
+    far = TableRegressor(**FEW, lr=0.01, dtype="float32").fit(A, b + 1e5)
+    assert far.score(A, b + 1e5) == pytest.approx(model.score(A, b), abs=0.05)
     both = TableRegressor(**FEW).fit(A, np.stack([b, -1e6 * b], axis=1))
     assert both.predict(A[:5]).shape == (5, 2) and both.score(A, np.stack([b, -1e6 * b], axis=1)) > 0.3
 
