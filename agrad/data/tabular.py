@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from agrad.data.cells import MARKS, SURE, number_in, shown
+from agrad.data.cells import MARKS, SURE, distinct, number_in, shown
 from agrad.data.classification import (
     FEW,
     MANY,
@@ -190,10 +190,10 @@ def labelled(table: Table, targets: Sequence[str], tell: Callable[[str], None]) 
         column = table[name]
         gaps |= column.missing
         if column.kind == "word":
-            texts = {*column.values.tolist()}
+            texts, codes = distinct(column.values.tolist())
             # a mark of a missing value among numbers; among words a few may be the names of classes
             marks = MARKS if all(text in MARKS or number_in(text) is not None for text in texts) else SURE
-            gaps |= np.array([text in marks for text in column.values.tolist()])
+            gaps |= np.array([text in marks for text in texts])[codes]
     if gaps.all():
         raise DataError(f"{table.name}: expected labels in {listed(targets)}, found missing values only")
     if not gaps.any():
@@ -226,11 +226,11 @@ def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, tuple
 
 def class_labels(texts: np.ndarray) -> np.ndarray:
     """Return labels as int64 if all are integers, otherwise as strings."""
-    y = texts.astype(str)
-    numbers = [number_in(text) for text in y.tolist()]
+    found, codes = distinct(texts.tolist())
+    numbers = [number_in(str(text)) for text in found]
     if all(number is not None and number.is_integer() and abs(number) <= WHOLE for number in numbers):
-        return np.array(numbers, dtype=np.float64).astype(np.int64)
-    return y
+        return np.array(numbers, dtype=np.float64).astype(np.int64)[codes]
+    return np.array(found, dtype=str)[codes]
 
 
 def _described(features: Table, used: Sequence[str]) -> list[str]:
