@@ -138,6 +138,7 @@ def load_table(
     X = encoder.encode(features)
     about = _described(features, encoder.columns) + [f"task: {task}, because {why}"] * bool(why)
     more = {"feature_names": encoder.names, "encoder": encoder, "labels": targets, "about": tuple(about)}
+    del table, features, texts  # before parts of X are copied
     pairs = [(X[rows], y[rows]) for rows in parts]
     del X
     return dataset(
