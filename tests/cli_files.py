@@ -1,6 +1,10 @@
 """Tables on the disk, as the tests of the command line write and read them."""
 
 import csv
+import gzip
+import struct
+
+import numpy as np
 
 
 def table(path, header, rows):
@@ -12,3 +16,13 @@ def rows_of(path):
     with open(path, newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     return header, rows
+
+
+def mnist(folder):
+    """Write the four files of a small MNIST, the labels packed."""
+    for part, n in (("train", 40), ("t10k", 20)):
+        labels = (np.arange(n) % 10).astype(np.uint8)
+        images = np.random.default_rng(0).integers(0, 60, (n, 5, 4), dtype=np.uint8) + labels[:, None, None] * 19
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4B3I", 0, 0, 8, 3, n, 5, 4) + images.tobytes())
+        packed = gzip.compress(struct.pack(">4BI", 0, 0, 8, 1, n) + labels.tobytes())
+        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(packed)

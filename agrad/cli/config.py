@@ -25,42 +25,8 @@ CHOICES = {
 COLUMNS = ("categorical", "keep", "drop")
 """The options that are names of columns."""
 
-COMMON: dict[str, Any] = {
-    "label": None,
-    "task": "auto",
-    "header": None,
-    "categorical": (),
-    "keep": (),
-    "drop": (),
-    "id": None,
-    "class_weight": "none",
-    "model": "mlp",
-    "dtype": "float32",
-    "precision": "float32",
-    "hidden": (256, 128),
-    "activation": "relu",
-    "epochs": 20,
-    "batch_size": 64,
-    "lr": 1e-3,
-    "optimizer": "adam",
-    "weight_decay": 0.0,
-    "dropout": 0.0,
-    "schedule": "constant",
-    "seed": 0,
-    "validation": 0.0,
-    "patience": 20,
-    "members": 1,
-}
-"""The defaults for data of the user's own."""
-
 TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet")
 PACKED = (".gz", ".bz2", ".xz", ".zip")
-HELD_OUT = 0.15
-"""The part of a table's training rows that is held out where none is named."""
-ENOUGH = 40
-"""The training rows from which on it is."""
-STEPS = 1600
-"""The steps of a run on a table, about."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     # small, because a BLAS then multiplies on one thread; two on busy cores take ten times as long
@@ -87,9 +53,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "members": None,
     },
 }
-"""The defaults for a named data set, and for files of tables, that differ from ``COMMON``.
+"""The defaults for a named data set, and for files of tables, that differ from those of `Config`.
 
-None stands for a number that follows the training rows, see `settled`."""
+None stands for a number that follows the training rows, see `models.settled`."""
 
 OPEN = ("hidden", "epochs", "batch_size", "validation", "patience", "members")
 """The options that follow the rows of a table where none is named."""
@@ -124,35 +90,37 @@ def shown(value: Any) -> str:
 class Config:
     """The options that determine the numbers of a run.
 
-    Of a table some are None until `settled` knows its rows. Raises ``ConfigurationError``, naming the option, for a
-    value out of range.
+    The defaults are those for data that `DEFAULTS` does not list.
+
+    Of a table some are None until `models.settled` knows its rows. Raises ``ConfigurationError``, naming the option,
+    for a value out of range.
     """
 
-    data: str
-    label: str | None
-    task: str
-    header: bool | None
-    categorical: tuple[str, ...]
-    keep: tuple[str, ...]
-    drop: tuple[str, ...]
-    id: str | None
-    class_weight: str
-    model: str
-    dtype: str
-    precision: str
-    hidden: tuple[int, ...] | None
-    activation: str
-    epochs: int | None
-    batch_size: int | None
-    lr: float
-    optimizer: str
-    weight_decay: float
-    dropout: float
-    schedule: str
-    seed: int
-    validation: float | None
-    patience: int | None
-    members: int | None
+    data: str = "digits"
+    label: str | None = None
+    task: str = "auto"
+    header: bool | None = None
+    categorical: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    id: str | None = None
+    class_weight: str = "none"
+    model: str = "mlp"
+    dtype: str = "float32"
+    precision: str = "float32"
+    hidden: tuple[int, ...] | None = (256, 128)
+    activation: str = "relu"
+    epochs: int | None = 20
+    batch_size: int | None = 64
+    lr: float = 1e-3
+    optimizer: str = "adam"
+    weight_decay: float = 0.0
+    dropout: float = 0.0
+    schedule: str = "constant"
+    seed: int = 0
+    validation: float | None = 0.0
+    patience: int | None = 20
+    members: int | None = 1
 
     def __post_init__(self) -> None:
         text = isinstance(self.data, str) and self.data and "\0" not in self.data
@@ -182,7 +150,7 @@ class Config:
         ):
             if not good and (name not in OPEN or getattr(self, name) is not None):
                 found = shown(getattr(self, name))[:80]
-                raise ConfigurationError(f"{option(name)}: expected {expected}, found {found!r}")
+                raise ConfigurationError(f"{option(name)} must be {expected}, got {found!r}")
 
     def as_metadata(self) -> dict[str, Any]:
         """Return the options as a JSON object."""
@@ -218,9 +186,9 @@ def resolve(given: Mapping[str, Any]) -> Config:
     """Return the options of a new run: the ``given`` ones by name, others by default."""
     data = given.get("data") or "digits"
     kind = "tables" if is_table(data) else data
-    base = {**COMMON, **DEFAULTS.get(kind, {})}
-    own = OF_OPTIMIZER.get(given.get("optimizer") or base["optimizer"], {})
-    model = OF_MODEL.get(given.get("model") or base["model"], {})
+    base = DEFAULTS.get(kind, {})
+    own = OF_OPTIMIZER.get(given.get("optimizer") or base.get("optimizer", Config.optimizer), {})
+    model = OF_MODEL.get(given.get("model") or base.get("model", Config.model), {})
     return Config(**{**base, **model, **own, "data": data, **_settings(given)})
 
 
@@ -228,24 +196,6 @@ def is_table(data: str) -> bool:
     """Return True for the name of a file that holds a table."""
     stem, end = os.path.splitext(data.lower())
     return (os.path.splitext(stem)[1] if end in PACKED else end) in TABLES
-
-
-def settled(config: Config, task: str, rows: int) -> Config:
-    """Return options with all values set, for `rows` training examples."""
-    part = HELD_OUT if rows >= ENOUGH else 0.0
-    members = config.members or (8 if rows < 1000 else 4 if rows < 10_000 else 2 if rows < 50_000 else 1)
-    size = config.batch_size or (256 if rows < 10_000 else 512)
-    epochs = config.epochs or min(max(STEPS * size // (rows * members), 20), 100)
-    settings = {
-        "validation": part,
-        "hidden": (64, 64) if rows < 1000 else (128, 128),
-        "members": members,
-        "batch_size": size,
-        "epochs": epochs,
-        "patience": max(epochs // 4, 5),
-    }
-    found = {name: value for name, value in settings.items() if getattr(config, name) is None}
-    return replace(config, task=task, **found)
 
 
 def resumed(saved: Config, given: Mapping[str, Any], done: int, path: str) -> Config:

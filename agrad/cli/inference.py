@@ -55,7 +55,7 @@ def run_predict(args: argparse.Namespace) -> int:
                 f"--proba requires a classifier, but {args.model!r} is a regression model. Omit the option."
             )
         data_dir = _data_dir(saved, args)
-        examples = sources.to_predict(args.data, saved.description, data_dir, complain, args.id, saved.config.id)
+        examples = sources.to_predict(args.data, saved.description, data_dir, complain, saved.config, args.id)
         output = predict(saved.model(place), examples.X, place).astype(np.float64)
     columns, numbers = _answers(output, saved.description, args.proba)
     columns = [("example", np.arange(output.shape[0])), *([examples.ids] if examples.ids else []), *columns]
@@ -103,6 +103,10 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
         return _test_part(dataset)
     if not is_table(args.data):
         label = args.label
+    description = saved.description
+    sources.check_source(args.data, data_dir, label, needs_label=not description.labels)
+    asked = sources.targets_of(args.data, description, label)
+    content = sources.read(args.data, description, data_dir, asked, saved.config.header, complain)
     try:
         dataset = sources.load(
             args.data,
@@ -110,15 +114,14 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
             data_dir=data_dir,
             label=label,
             report=lambda line: None,
-            encoder=saved.description.encoder,
+            encoder=description.encoder,
+            content=content,
         )
         same = not saved.changed(dataset)
     except AgradError:
         # a file that cannot be trained on (with one class only, say) can still be measured on
         same = False
-    if same:
-        return _test_part(dataset)
-    return sources.to_evaluate(args.data, saved.description, data_dir, label, complain)
+    return _test_part(dataset) if same else sources.to_evaluate(args.data, content, description, label, complain)
 
 
 def _data_dir(saved: Saved, args: argparse.Namespace) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +26,8 @@ from agrad.train import tabular
 from agrad.train.progress import Progress
 
 FORMAT = 2
+NAMES = ("feature_names", "class_names", "target_names", "labels")
+"""The lists of names in a `Description`, in its order."""
 ACTIVATIONS: dict[str, Callable[[], Any]] = {
     "relu": nn.ReLU,
     "tanh": nn.Tanh,
@@ -45,6 +47,12 @@ EARLY, BEST = "early.", "early.values."
 """The beginnings of names of the state of early stopping, and of the network's values after the best epoch in it."""
 BESIDE = (OPTIMIZER, LOSS_SCALE, "data.", EARLY)
 """The beginnings of names of tensors that are not the network's."""
+
+
+def settled(config: Config, task: str, rows: int) -> Config:
+    """Return options with all values set, for `rows` training examples."""
+    found = tabular.by_rows(rows, config.members, config.batch_size, config.epochs)
+    return replace(config, task=task, **{name: found[name] for name in configs.OPEN if getattr(config, name) is None})
 
 
 def build(config: Config, shape: tuple[int, ...], outputs: int, place: Place, intervals: Any = None) -> Any:
@@ -106,8 +114,8 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     found = (1, *shape) if len(shape) == 2 else shape
     if len(found) != 3 or min(found[1:]) < SMALLEST:
         raise ConfigurationError(
-            f"--model conv: expected images of shape (height, width) or (channels, height, width), of {SMALLEST} by "
-            f"{SMALLEST} or more, found examples of shape {shape}. Use --model mlp."
+            "--model conv: examples must be images of shape (height, width) or (channels, height, width), of "
+            f"{SMALLEST} by {SMALLEST} or more, got shape {shape}. Use --model mlp."
         )
     return found[0], found[1], found[2]
 
@@ -226,11 +234,9 @@ def save(
 ) -> None:
     """Write everything to the file ``path``, or nothing. Raises ``SaveError``."""
     tensors = dict(model.state_dict())
-    if early is not None:
-        tensors |= {EARLY + name: value for name, value in early.state_dict().items()}
-    tensors |= {OPTIMIZER + name: value for name, value in optimizer.state_dict().items()}
-    if scale is not None:
-        tensors |= {LOSS_SCALE + name: value for name, value in scale.state_dict().items()}
+    for part, prefix in ((early, EARLY), (optimizer, OPTIMIZER), (scale, LOSS_SCALE)):
+        if part is not None:
+            tensors |= {prefix + name: value for name, value in part.state_dict().items()}
     tensors |= {MEAN: description.mean, SCALE: description.scale}
     if description.task == "regression":
         tensors |= {TARGET_MEAN: description.target_mean, TARGET_SCALE: description.target_scale}
@@ -239,11 +245,7 @@ def save(
         "agrad": agrad.__version__,
         "config": config.as_metadata(),
         "data": {
-            "feature_shape": list(description.feature_shape),
-            "feature_names": list(description.feature_names),
-            "class_names": list(description.class_names),
-            "target_names": list(description.target_names),
-            "labels": list(description.labels),
+            **{name: list(getattr(description, name)) for name in ("feature_shape", *NAMES)},
             **({} if description.encoder is None else {"encoder": description.encoder.as_metadata()}),
             "data_dir": data_dir,
             "fingerprint": fingerprint,
@@ -289,7 +291,7 @@ def _description(
     known: dict[str, Any], config: Config, shape: tuple[int, ...], tensors: dict[str, np.ndarray], path: str
 ) -> Description:
     """Return the description of the data in a header, or raise ``DataError``."""
-    names = {k: _texts(known.get(k), k, path) for k in ("class_names", "feature_names", "target_names", "labels")}
+    names = {name: _texts(known.get(name), name, path) for name in NAMES}
     features = math.prod(shape)
     scaling = [_vector(tensors, name, features, path) for name in (MEAN, SCALE)]
     classes, targets = len(names["class_names"]), len(names["target_names"])
@@ -307,18 +309,7 @@ def _description(
             raise DataError(f"{path!r}: {error}") from error
         if encoder.names != names["feature_names"] or not names["labels"]:
             raise DataError(f"{path!r}: the feature names in the header differ from the column names")
-    return Description(
-        config.task,
-        shape,
-        names["feature_names"],
-        names["class_names"],
-        names["target_names"],
-        names["labels"],
-        *scaling,
-        *of_targets,
-        config.dtype,
-        encoder,
-    )
+    return Description(config.task, shape, *names.values(), *scaling, *of_targets, config.dtype, encoder)
 
 
 def _vector(tensors: dict[str, np.ndarray], name: str, size: int, path: str) -> np.ndarray:

@@ -159,8 +159,7 @@ def _training_data(data: Any) -> None:
         type=_number,
         metavar="PART",
         help="hold out this part of the training examples, report on it each epoch, stop when its loss falls no more, "
-        f"and keep the best epoch's values (default: 0; of tables with {config.ENOUGH} training rows or more, "
-        f"{config.HELD_OUT:g})",
+        "and keep the best epoch's values (default: 0; of tables with 40 training rows or more, 0.15)",
     )
 
 
@@ -381,7 +380,8 @@ def _and(names: Sequence[str]) -> str:
 def _table() -> str:
     """Return the table of defaults for each data set."""
     names = ("hidden", "epochs", "batch_size", "lr", "dropout", "schedule")
-    columns = {data: {**config.COMMON, **own} for data, own in (*config.DEFAULTS.items(), ("FILE.npz", {}))}
+    common = {name: getattr(config.Config, name) for name in names}
+    columns = {data: {**common, **own} for data, own in (*config.DEFAULTS.items(), ("FILE.npz", {}))}
     lines = ["  " + " " * 14 + "".join(f"{data:>10}" for data in columns)]
     for name in names:
         row = "".join(f"{config.shown(settings[name]):>10}" for settings in columns.values())

@@ -7,17 +7,20 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from agrad import data
-from agrad.cli.config import ENOUGH, HELD_OUT, Config, is_table, option
+from agrad.cli.config import Config, is_table, option
 from agrad.data.cells import number_in
 from agrad.data.classification import known_numbers, plain_labels
 from agrad.data.encodings import words_of
-from agrad.data.own import npz_parts
+from agrad.data.own import npz_dataset, npz_parts
+from agrad.data.regression import Pair
 from agrad.data.tabular import class_labels, labelled, targets_in
 from agrad.errors import ConfigurationError, DataError, listed
+from agrad.train.tabular import ENOUGH, HELD_OUT
 
 NAMED = ("digits", "mnist")
 SAMPLE = 4096
@@ -69,13 +72,17 @@ class Examples:
 
 
 Report = Callable[[str], None]
+Asked = Callable[[Sequence[str]], Sequence[str]]
+"""A function from the names of the columns of a table to those that are asked for."""
+Content = Dataset | data.Table | tuple[Pair, Pair | None]
+"""The content of a source: a data set by name, a table, or the parts of an archive."""
 
 
 def check_source(source: str, data_dir: str | None, label: str | None, needs_label: bool = True) -> None:
     """Raise ``ConfigurationError`` for an unknown ``--data`` or unfit options."""
     if source not in NAMED and not is_table(source) and not source.lower().endswith(".npz"):
         raise ConfigurationError(
-            f"--data: expected digits, mnist, FILE.npz, FILE.csv, FILE.tsv or FILE.parquet, found {source!r}"
+            f"--data must be digits, mnist, FILE.npz, FILE.csv, FILE.tsv or FILE.parquet, got {source!r}"
         )
     if data_dir is not None and source != "mnist":
         raise ConfigurationError(f"--data-dir requires --data mnist, got --data {source}")
@@ -99,6 +106,29 @@ def check_settings(config: Config) -> None:
             raise ConfigurationError(f"{option(name)} requires a table, got --data {config.data}")
 
 
+def read(
+    source: str, description: Description, data_dir: str | None, asked: Asked, header: bool | None, report: Report
+) -> Content:
+    """Return what ``--data`` contains, to use the described model on.
+
+    The names of the columns of a table are checked before its rows are read. Columns that are `asked` for are strings.
+    """
+    if source in NAMED:
+        return _named(source, description.dtype, data_dir, report)
+    if not is_table(source):
+        return npz_parts(source)
+    encoder = description.encoder
+    used = {*(encoder.columns if encoder is not None else description.feature_names)}
+
+    def words(names: Sequence[str]) -> list[str]:
+        if encoder is not None:
+            encoder.check(repr(source), names)
+        wanted = {*(encoder.words if encoder is not None else ())} | ({*asked(names)} - used)
+        return [name for name in names if name in wanted]
+
+    return data.read_table(source, words=words, header=header)
+
+
 def load(
     source: str,
     config: Config,
@@ -107,23 +137,24 @@ def load(
     label: str | None,
     report: Report | None = None,
     encoder: data.TableEncoder | None = None,
+    content: Content | None = None,
 ) -> Dataset:
     """Return the data set of ``--data``, split into train and test part.
 
-    A table is converted by the `encoder` of a saved model, or one that is fitted to the train part.
+    A table is converted by the `encoder` of a saved model, or one that is fitted to the train part. `content` is the
+    result of `read`, if the source has been read.
 
     The split of the user's own data does not depend on the seed of the run: runs can be compared, and a saved model
     finds its test part again. Raises ``ConfigurationError`` and ``DataError``.
     """
     check_source(source, data_dir, label)
-    if source == "digits":
-        return data.load_digits(dtype=config.dtype)
-    if source == "mnist":
-        return data.load_mnist(data_dir, dtype=config.dtype, report=report)
+    if source in NAMED:
+        return content or _named(source, config.dtype, data_dir, report)  # type: ignore[return-value]
     if label is None:
-        return data.load_npz(source, task=config.task, dtype=config.dtype)
+        parts: Any = content or npz_parts(source)
+        return npz_dataset(source, parts, config.task, dtype=config.dtype)
     return data.load_table(
-        source,
+        source if content is None else content,  # type: ignore[arg-type]
         label,
         task=config.task,
         dtype=config.dtype,
@@ -183,12 +214,14 @@ def changed(dataset: Dataset, description: Description, known: str) -> str:
     parts = []
     if now.task != description.task:
         parts.append(f"expected data for {description.task}, found some for {now.task}")
-    for what, new, before in (
-        ("columns", now.feature_names, description.feature_names),
-        ("columns to learn", now.labels, description.labels),
-        ("classes", now.class_names, description.class_names),
-        ("targets", now.target_names, description.target_names),
-    ):
+    names = {
+        "feature_names": "columns",
+        "labels": "columns to learn",
+        "class_names": "classes",
+        "target_names": "targets",
+    }
+    for name, what in names.items():
+        new, before = getattr(now, name), getattr(description, name)
         if new and before and new != before:
             parts.append(
                 f"expected the {what} {listed(before, 6) or '(no names)'}, found {listed(new, 6) or '(no names)'}"
@@ -233,27 +266,31 @@ def describe(dataset: Dataset) -> Description:
     )
 
 
-def to_evaluate(
-    source: str, description: Description, data_dir: str | None, label: str | None, report: Report
-) -> Examples:
-    """Return the labeled examples of ``source`` for the described model."""
-    check_source(source, data_dir, label, needs_label=not description.labels)
+def targets_of(source: str, description: Description, label: str | None) -> Asked:
+    """Return the function from the names of columns to those to compare with."""
+    asked = description.labels if label is None else label
+    return lambda names: targets_in(names, asked, repr(source))
+
+
+def to_evaluate(source: str, content: Content, description: Description, label: str | None, report: Report) -> Examples:
+    """Return the labeled examples of what ``source`` contains for the described model."""
+    check_source(source, None, label, needs_label=not description.labels)
     quantities = description.task == "regression"
-    if source in NAMED:
+    if isinstance(content, Dataset):
         if quantities:
             raise DataError(f"{source}: expected numeric targets, as in training, found classes")
-        X, y = _named(source, description, data_dir)
-        what = f"the test part of {source}"
-    elif is_table(source):
-        asked = description.labels if label is None else label
-        X, table, targets = _table(source, description, lambda n: targets_in(n, asked, repr(source)), report, True)
+        X, y, what = *_raw(content), f"the test part of {source}"
+    elif isinstance(content, data.Table):
+        targets = targets_of(source, description, label)(content.names)
+        table = labelled(content, targets, lambda line: report(f"warning: {line}"))
         expected = max(len(description.target_names), 1)
         if len(targets) != expected:
-            raise ConfigurationError(f"--label: expected {expected} to compare the model with, found {len(targets)}")
+            raise ConfigurationError(f"--label must name {expected} to compare the model with, got {len(targets)}")
+        X = _inputs(table, targets, description, report)
         y = table.numbers(targets) if quantities else class_labels(words_of(table[targets[0]])).astype(str)
         what = f"all of {source}"
     else:
-        train, test = npz_parts(source)
+        train, test = content
         part = "" if test is None else "_test"
         X, y = train if test is None else test
         if not quantities:
@@ -263,8 +300,8 @@ def to_evaluate(
     if y.shape[0] != X.shape[0]:
         raise DataError(f"{source!r}: expected a label for each of {X.shape[0]} examples, found {y.shape[0]}")
     if quantities:
-        targets = data.scaled(y, description.target_mean, description.target_scale, description.dtype, repr(source))
-        return Examples(X, targets, what)
+        y = data.scaled(y, description.target_mean, description.target_scale, description.dtype, repr(source))
+        return Examples(X, y, what)
     known = np.isin(y, description.class_names)
     if not known.all():
         others = Counter(y[~known].tolist()).most_common()
@@ -282,37 +319,42 @@ def to_predict(
     description: Description,
     data_dir: str | None,
     report: Report,
+    config: Config,
     ids: str | None = None,
-    known: str | None = None,
 ) -> Examples:
-    """Return the examples of ``source`` for the described model.
+    """Return the examples of ``source`` for a model trained with `config`.
 
-    They may have labels. The column `ids` goes with them, or the column `known` if the table has it.
+    They may have labels. The column `ids` goes with them, or that of training if the table has it.
     """
     check_source(source, data_dir, None, needs_label=False)
     if ids is not None and not is_table(source):
         raise ConfigurationError(f"--id requires a table, got --data {source}")
+    if source not in NAMED and not is_table(source):
+        X = data.read_npz(source, required=("X",), optional=())["X"]  # y may be damaged
+        return Examples(_scaled(X, description, source), None, source)
 
     def asked(names: Sequence[str]) -> tuple[str, ...]:
-        return tuple({known} & {*names}) if ids is None else targets_in(names, (ids,), repr(source))
+        return tuple({config.id} & {*names}) if ids is None else targets_in(names, (ids,), repr(source))
 
-    texts = None
-    if source in NAMED:
-        X, _ = _named(source, description, data_dir)
-    elif is_table(source):
-        X, table, found = _table(source, description, asked, report)
-        texts = (found[0], words_of(table[found[0]])) if found else None
+    content, texts = read(source, description, data_dir, asked, config.header, report), None
+    if isinstance(content, data.Table):
+        found = asked(content.names)
+        X = _inputs(content, found, description, report)
+        texts = (found[0], words_of(content[found[0]])) if found else None
     else:
-        X = data.read_npz(source, required=("X",), optional=())["X"]
+        X, _ = _raw(content)
     return Examples(_scaled(X, description, source), None, source, texts)
 
 
-def _named(source: str, description: Description, data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unscaled test part, and its labels as text."""
+def _named(source: str, dtype: str, data_dir: str | None, report: Report | None) -> data.ClassificationData:
+    """Return the data set of a name."""
     if source == "digits":
-        dataset = data.load_digits(dtype=description.dtype)
-    else:
-        dataset = data.load_mnist(data_dir, dtype=description.dtype)
+        return data.load_digits(dtype=dtype)
+    return data.load_mnist(data_dir, dtype=dtype, report=report)
+
+
+def _raw(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the unscaled test part of images, and its labels as text."""
     raw = dataset.X_test.astype(np.float64) * dataset.scale + dataset.mean
     return np.asarray(raw), np.array(dataset.class_names)[dataset.y_test]
 
@@ -322,34 +364,12 @@ def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
     return data.scaled(X, description.mean, description.scale, description.dtype, repr(source))
 
 
-def _table(
-    source: str,
-    description: Description,
-    asked: Callable[[Sequence[str]], tuple[str, ...]],
-    report: Report,
-    labels: bool = False,
-) -> tuple[np.ndarray, data.Table, tuple[str, ...]]:
-    """Return the inputs of a model, their table, and its columns that are asked for.
-
-    Columns are found by name. Rows without labels are left out.
-    """
+def _inputs(table: data.Table, asked: Sequence[str], description: Description, report: Report) -> np.ndarray:
+    """Return the inputs of a model from a table, without the columns asked for."""
     encoder = description.encoder
-    used = {*(encoder.columns if encoder is not None else description.feature_names)}
-    of_words = {*(encoder.words if encoder is not None else ())}
-
-    def words(names: Sequence[str]) -> list[str]:
-        if encoder is not None:
-            encoder.check(repr(source), names)
-        wanted = of_words | ({*asked(names)} - used)
-        return [name for name in names if name in wanted]
-
-    table = data.read_table(source, words=words, header=None if encoder is None or encoder.header else False)
-    found = asked(table.names)
-    if labels:
-        table = labelled(table, found, lambda line: report(f"warning: {line}"))
-    left = {*found, *description.labels} - used
+    left = {*asked, *description.labels} - {*(description.feature_names if encoder is None else encoder.columns)}
     features = table.select([name for name in table.names if name not in left])
     if encoder is None:
-        return features.numbers(description.feature_names or None), table, found
+        return features.numbers(description.feature_names or None)
     encoder.report = lambda line: report(f"warning: {line}")
-    return encoder.encode(features), table, found
+    return encoder.encode(features)

@@ -90,7 +90,7 @@ class Run:
                 )
         if args.report is not None:
             if not args.report.lower().endswith((".html", ".htm")):
-                raise ConfigurationError(f"--report: expected a file named .html, found {args.report!r}")
+                raise ConfigurationError(f"--report must be a file named .html, got {args.report!r}")
             check_output("--report", args.report)
         named = [
             ("--save", self.save_path),
@@ -119,7 +119,7 @@ class Run:
             # it may be a number; the name finds the column in other tables
             config = replace(config, id=next(k for k, why in dataset.encoder.left_out.items() if why == "dropped"))
         n = int(dataset.y_train.shape[0])
-        settled = configs.settled(config, dataset.task, n)
+        settled = models.settled(config, dataset.task, n)
         shown = replace(settled, task=config.task, validation=config.validation)
         self.about: list[str] = sources.about(dataset, shown, n)
         config = self.config = settled

@@ -25,7 +25,7 @@ THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")
 """Numbers with commas between thousands, and with decimal commas."""
 
-DATE = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?)(?:Z|\+00:00)?")
+EPOCH = datetime(1970, 1, 1)
 LIKE_DATES = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}.*")
 MONTHS = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", re.IGNORECASE)
 DAYS = [
@@ -88,7 +88,7 @@ def dates(texts: Sequence[str], form: str = "") -> tuple[list[float | None], str
     """
     plain = [re.sub(r"\s+", " ", text.replace(",", " ")) for text in texts]
     plain = [re.sub(r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})(?=\D|$)", _iso, text) for text in plain]
-    found = [np.nan if text in MARKS else _iso_date(text) for text in plain]
+    found = [np.nan if text in MARKS else _date(text) for text in plain]
     rest = [at for at, date in enumerate(found) if date is None]
     looks = [
         at
@@ -111,21 +111,13 @@ def _iso(match: re.Match[str]) -> str:
     return f"{match[1]}-{match[2]:0>2}-{match[3]:0>2}"
 
 
-def _iso_date(text: str) -> float | None:
-    """Return a date of ISO 8601 in microseconds since 1970, or None."""
+def _date(text: str, form: str = "") -> float | None:
+    """Return microseconds since 1970 of a date of ISO 8601 in UTC or of a form, or None."""
     try:
-        match = DATE.fullmatch(text)
-        return float(np.datetime64(match[1], "us").astype(np.int64)) if match else None
+        date = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
     except ValueError:
         return None
-
-
-def _date(text: str, form: str) -> float | None:
-    """Return a date of a form in microseconds since 1970, or None."""
-    try:
-        return float((datetime.strptime(text, form) - datetime(1970, 1, 1)) // timedelta(microseconds=1))
-    except ValueError:
-        return None
+    return None if date.utcoffset() else (date.replace(tzinfo=None) - EPOCH) / timedelta(microseconds=1)
 
 
 def truths(texts: Sequence[str]) -> list[float | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -272,27 +272,6 @@ def scaled(raw: np.ndarray, mean: np.ndarray, scale: np.ndarray, dtype: str, nam
     return result
 
 
-def scaled_dataset(
-    name: str,
-    where: str,
-    train: tuple[np.ndarray, np.ndarray],
-    test: tuple[np.ndarray, np.ndarray],
-    mean: np.ndarray,
-    scale: np.ndarray,
-    dtype: str,
-    class_names: tuple[str, ...],
-    **more: Any,
-) -> ClassificationData:
-    """Return a data set of raw examples and class numbers; errors name `where`."""
-    X_train, X_test = (
-        scaled(part[0], mean, scale, dtype, f"{where}, {kind} part")
-        for part, kind in ((train, "train"), (test, "test"))
-    )
-    shape = train[0].shape[1:] or (1,)
-    n = len(class_names)
-    return ClassificationData(name, X_train, train[1], X_test, test[1], n, shape, mean, scale, class_names, **more)
-
-
 def standardisation(X: np.ndarray, name: str, names: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each feature of X (n, ...), both (d,).
 
@@ -300,10 +279,10 @@ def standardisation(X: np.ndarray, name: str, names: Sequence[str] = ()) -> tupl
     a feature's range overflows float64, with its name if there are `names`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        flat = X.reshape(X.shape[0], -1).astype(np.float64)
+        flat = X.reshape(X.shape[0], -1).astype(np.float64, copy=False)
         mean = np.mean(flat, axis=0)
         scale = np.std(flat, axis=0)
-        size = np.max(np.abs(flat), axis=0)
+        size = np.maximum(np.max(flat, axis=0), -np.min(flat, axis=0))  # np.abs would copy all
     wild = np.flatnonzero(~np.isfinite(mean + scale))
     if wild.size:
         what = f"column {shown(names[wild[0]])}" if names else f"X: feature {wild[0]}"

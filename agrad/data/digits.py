@@ -7,7 +7,8 @@ import os
 import numpy as np
 
 from agrad.data.archives import read_npz
-from agrad.data.classification import ClassificationData, float_name, scaled_dataset
+from agrad.data.classification import ClassificationData, float_name
+from agrad.data.regression import dataset
 from agrad.errors import DataError
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "digits.npz")
@@ -57,4 +58,6 @@ def load_digits(*, dtype: str = "float32") -> ClassificationData:
     for digit in range(10):
         held[np.flatnonzero(y == digit)[2::5]] = True
     train, test = (images[~held], y[~held]), (images[held], y[held])
-    return scaled_dataset("digits", "digits", train, test, np.zeros(64), np.full(64, 16.0), dtype, tuple("0123456789"))
+    return dataset(
+        "classification", "digits", "digits", [train, test], np.zeros(64), np.full(64, 16.0), dtype, tuple("0123456789")
+    )

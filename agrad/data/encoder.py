@@ -12,9 +12,9 @@ import numpy as np
 from agrad.data.cells import FORMS, MARKS, shown
 from agrad.data.classification import float_name, scaled, standardisation
 from agrad.data.encodings import ARTICLES, PARTS, Encoding, Notes, plan
-from agrad.data.order import whole
+from agrad.data.order import positive
 from agrad.data.tables import Table, column_number
-from agrad.errors import ConfigurationError, DataError, listed
+from agrad.errors import DataError, listed
 
 REASONS = {
     "id": "an integer or word of its own in every row, which only names the row",
@@ -28,6 +28,7 @@ REASONS = {
 
 LONGEST = 400
 """Characters of a warning."""
+SAMPLE = Encoding("", "word")
 
 
 class TableEncoder:
@@ -84,13 +85,10 @@ class TableEncoder:
         max_categories: int = 100,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        for name, value in (("min_count", min_count), ("max_categories", max_categories)):
-            if value is not None and whole(value, name) < 1:
-                raise ConfigurationError(f"{name} must be at least 1, got {value}")
         self.categorical: tuple[str | int, ...] = tuple(categorical)
         self.keep: tuple[str | int, ...] = tuple(keep)
-        self.min_count: int | None = min_count
-        self.max_categories: int = max_categories
+        self.min_count: int | None = None if min_count is None else positive(min_count, "min_count")
+        self.max_categories: int = positive(max_categories, "max_categories")
         self.report = report
         self.encodings: tuple[Encoding, ...] = ()
         self.left_out: dict[str, str] = {}
@@ -324,10 +322,10 @@ class TableEncoder:
         made = cls()
         good = isinstance(saved, Mapping) and isinstance(saved.get("columns"), list) and _texts(saved.get("left_out"))
         good = good and isinstance(saved.get("header", True), bool)
-        if not good or not saved["columns"] or not all(_is_encoding(entry) for entry in saved["columns"]):
+        found = [_encoding(entry) for entry in saved["columns"]] if good else []
+        made.encodings = tuple(encoding for encoding in found if encoding is not None)
+        if not found or None in found:
             raise DataError(f"expected the columns of a table as TableEncoder saves them, found {str(saved)[:80]}")
-        entries = [{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()} for entry in saved["columns"]]
-        made.encodings = tuple(Encoding(**entry) for entry in entries)
         made.left_out, made.header = dict(saved["left_out"]), saved.get("header", True)
         # in files of earlier versions marks among strings are strings
         made._marks = MARKS if "header" in saved else ("",)
@@ -345,18 +343,15 @@ def _texts(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(k, str) and v in REASONS for k, v in value.items())
 
 
-def _is_encoding(entry: Any) -> bool:
-    """Return True for the saved form of an `Encoding`."""
-    if not isinstance(entry, Mapping) or {*entry, "form"} != {field.name for field in fields(Encoding)}:
-        return False
-    entry = {"form": "", **entry}
-    kinds = {"bool": bool, "float": float, "str": str}
-    for field in fields(Encoding):
-        value = entry[field.name]
-        if field.type in kinds:
-            if type(value) is not kinds[field.type] or (field.type == "float" and not np.isfinite(value)):
-                return False
-        elif not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
-            return False
-    known = entry["kind"] in ("word", *ARTICLES) and entry["form"] in ("", *FORMS)
-    return known and set(entry["parts"]) <= set(PARTS)
+def _encoding(entry: Any) -> Encoding | None:
+    """Return the encoding of its saved form; None for anything else."""
+    names = {field.name for field in fields(Encoding)}
+    if not isinstance(entry, Mapping) or {*entry, "form"} != names:
+        return None
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    found = Encoding(**values)
+    # the defaults show the types
+    good = all(type(getattr(found, name)) is type(getattr(SAMPLE, name)) for name in names)
+    good = good and all(isinstance(text, str) for text in (*found.categories, *found.parts))
+    good = good and bool(np.isfinite([found.fill, found.first]).all()) and {*found.parts} <= {*PARTS}
+    return found if good and found.kind in ("word", *ARTICLES) and found.form in ("", *FORMS) else None

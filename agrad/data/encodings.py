@@ -90,7 +90,7 @@ class Encoding:
                 raise DataError(table.message(int(strays[0]), self.column, ARTICLES[self.kind]))
             notes.strays(table, self, strays)
         elif gaps.any() and not self.missing:
-            notes.gaps.append(f"{shown(self.column)} ({int(np.count_nonzero(gaps)):,})")
+            notes.gaps(self, int(np.count_nonzero(gaps)))
         values = np.where(gaps, self.fill, values)
         if self.missing:
             out[:, -1] = gaps
@@ -112,48 +112,45 @@ class Encoding:
         notes.unknown(self, [text for text in texts if text not in places])
 
 
+STRAYS = "other columns with a few wrong cells, taken as missing"
+GAPS = "missing values, of which training had none, replaced by the median of training"
+UNKNOWN = "words that training did not have (enough of), taken as other"
+
+
 class Notes:
     """Warnings about a table, as lines of text."""
 
     def __init__(self, training: bool, marks: Sequence[str]) -> None:
         self.marks, self.lines = marks, list[str]()
-        self.gaps: list[str] = []
         self._training = training
-        self._unknown: list[str] = []
-        self._strays: list[str] = []
+        self._columns: dict[str, list[str]] = {STRAYS: [], GAPS: [], UNKNOWN: []}
+
+    def gaps(self, encoding: Encoding, count: int) -> None:
+        """Note missing values, of which training had none."""
+        self._columns[GAPS].append(f"{shown(encoding.column)} ({count:,})")
 
     def unknown(self, encoding: Encoding, words: Sequence[str]) -> None:
         """Note strings that training did not have; rare ones of training do not count."""
         if words and not self._training:
             found = listed([shown(word) if word else "nothing" for word in sorted(words)], 3)
-            self._unknown.append(f"{shown(encoding.column, 30)} ({found})")
+            self._columns[UNKNOWN].append(f"{shown(encoding.column, 30)} ({found})")
 
     def strays(self, table: Table, encoding: Encoding, rows: np.ndarray) -> None:
         """Note cells that are not of the column's kind, and the first of them."""
         # the place of a cell is found in the file, row by row
-        if len(self.lines) < 3:
-            where, text = table.place(int(rows[0]), encoding.column)
-            more = f" and {rows.size - 1:,} more such cells" if rows.size > 1 else ""
-            kind = ARTICLES[encoding.kind]
-            self.lines.append(
-                f"column {shown(encoding.column)}: expected {kind}, found {shown(text)} in {where}{more}; taken as "
-                f"missing{'; --categorical (categorical= in Python) uses it as words' * self._training}"
-            )
-        else:
-            self._strays.append(shown(encoding.column))
+        if len(self.lines) >= 3:
+            return self._columns[STRAYS].append(shown(encoding.column))
+        where, text = table.place(int(rows[0]), encoding.column)
+        more = f" and {rows.size - 1:,} more such cells" if rows.size > 1 else ""
+        self.lines.append(
+            f"column {shown(encoding.column)}: expected {ARTICLES[encoding.kind]}, found {shown(text)} in {where}{more}"
+            f"; taken as missing{'; --categorical (categorical= in Python) uses it as words' * self._training}"
+        )
 
     def all(self) -> list[str]:
         """Return all lines."""
-        if self._strays:
-            self.lines.append(f"other columns with a few wrong cells, taken as missing: {listed(self._strays)}")
-        if self.gaps:
-            self.lines.append(
-                f"missing values, of which training had none, replaced by the median of training: {listed(self.gaps)}"
-            )
-        if self._unknown:
-            texts = listed(self._unknown, 5, width=120)
-            self.lines.append(f"words that training did not have (enough of), taken as other: {texts}")
-        return self.lines
+        texts = {about: listed(names, 5, width=120) for about, names in self._columns.items() if names}
+        return [*self.lines, *(f"{about}: {names}" for about, names in texts.items())]
 
 
 def part_of_date(values: np.ndarray, part: str, first: float) -> np.ndarray:

@@ -211,8 +211,6 @@ def _target(path: StrPath) -> str:
             mode = os.stat(target).st_mode
         except FileNotFoundError:
             mode = None
-        except NotADirectoryError:
-            raise _refused(path, f"{directory!r} is not a directory") from None
         if mode is not None and stat.S_ISDIR(mode):
             raise _refused(path, "it is a directory", "Append a file name.")
         if mode is not None and not stat.S_ISREG(mode):

@@ -15,7 +15,7 @@ import numpy as np
 from agrad.data.ahead import ahead
 from agrad.data.collate import default_collate, example, fetched, moved, named
 from agrad.data.datasets import Dataset, IterableDataset, set_epoch
-from agrad.data.order import whole
+from agrad.data.order import positive, whole
 from agrad.data.samplers import BatchSampler, RandomSampler, SequentialSampler, batch_count
 from agrad.errors import ConfigurationError, DataError, OperandError
 
@@ -117,9 +117,11 @@ class DataLoader:
         self.device: Any = device
         self.num_workers: int = whole(num_workers, "num_workers")
         self.seed: int = whole(seed, "seed", 2**64)
-        self._depth = self.num_workers * _positive(prefetch_factor, "prefetch_factor", 2)
+        self._depth = self.num_workers * (
+            2 if prefetch_factor is None else positive(prefetch_factor, "prefetch_factor")
+        )
         if batch_size is not None:
-            _positive(batch_size, "batch_size", 1)
+            positive(batch_size, "batch_size")
         # PyTorch's streams have a __getitem__ that only raises
         self._stream = not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"))
         self._check_exclusive(shuffle, sampler, batch_sampler, prefetch_factor)
@@ -338,12 +340,3 @@ def _check_passes(thing: Any, name: str) -> None:
         raise OperandError(
             f"{name}: a {kind} is exhausted after one epoch. Pass a list, or an object whose __iter__ starts again."
         )
-
-
-def _positive(value: Any, name: str, default: int) -> int:
-    """Return an integer, checked to be 1 or more; for None the default."""
-    if value is None:
-        return default
-    if whole(value, name) == 0:
-        raise ConfigurationError(f"{name} must be at least 1, got 0")
-    return int(value)

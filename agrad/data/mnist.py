@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from agrad.data.classification import ClassificationData, float_name, scaled_dataset
+from agrad.data.classification import ClassificationData, float_name
 from agrad.data.download import fetch
 from agrad.data.files import StrPath
 from agrad.data.idx import parse_idx, read_idx
+from agrad.data.regression import dataset
 from agrad.errors import DataError
 
 __all__ = ["cache_directory", "load_mnist"]
@@ -128,7 +129,9 @@ def load_mnist(
     if other != shape:
         raise DataError(f"{where!r}: expected images of one size, found {shape} to train and {other} to test")
     d = shape[0] * shape[1]
-    return scaled_dataset("mnist", where, train, test, np.zeros(d), np.full(d, 255.0), dtype, tuple("0123456789"))
+    return dataset(
+        "classification", "mnist", where, [train, test], np.zeros(d), np.full(d, 255.0), dtype, tuple("0123456789")
+    )
 
 
 def find_files(directory: str) -> list[str]:

@@ -101,8 +101,7 @@ def batches(
     >>> [len(lot) for lot in lots], sorted(np.concatenate(lots).tolist())
     ([2, 2, 1], [0, 1, 2, 3, 4])
     """
-    if whole(batch_size, "batch_size") == 0:
-        raise ConfigurationError("batch_size must be at least 1, got 0")
+    positive(batch_size, "batch_size")
     start = whole(start, "start")
     order = epoch_order(seed, epoch, n)
     end = n - n % batch_size if drop_last else n
@@ -119,4 +118,11 @@ def whole(value: int, name: str, end: int | None = None) -> int:
         raise ConfigurationError(f"{name} must not be negative, got {number}")
     if end is not None and number >= end:
         raise ConfigurationError(f"{name} must be an integer below {end}, got {number}")
+    return number
+
+
+def positive(value: int, name: str) -> int:
+    """Return an integer, checked to be 1 or more."""
+    if (number := whole(value, name)) == 0:
+        raise ConfigurationError(f"{name} must be at least 1, got 0")
     return number

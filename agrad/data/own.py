@@ -19,20 +19,16 @@ from agrad.data.classification import (
     float_name,
     match_classes,
     quantities,
-    scaled_dataset,
     standardisation,
 )
 from agrad.data.files import StrPath
-from agrad.data.regression import RegressionData, regression_dataset, split
+from agrad.data.regression import Pair, RegressionData, check_task, dataset, split
 from agrad.data.tablefiles import read_csv
 from agrad.data.tables import index_column
 from agrad.errors import ConfigurationError, DataError
 
 __all__ = ["load_csv", "load_npz"]
 
-TASKS = ("classification", "auto", "regression")
-Pair = tuple[np.ndarray, np.ndarray]
-"""Examples, and labels or targets."""
 Options = tuple[float, int, str, str]
 """The fraction of the test part, seed, scaling and dtype."""
 SCALINGS = ("auto", "standard", "bytes", "none")
@@ -93,7 +89,20 @@ def load_npz(
     >>> data.X_train.shape, data.X_train.mean(axis=0).round(4) + 0.0, data.n_classes
     ((16, 2), array([0., 0.], dtype=float32), 2)
     """
-    name, (train, test) = repr(os.fspath(path)), npz_parts(path)
+    return npz_dataset(path, npz_parts(path), task, test_fraction, seed, scaling, dtype)
+
+
+def npz_dataset(
+    path: StrPath,
+    parts: tuple[Pair, Pair | None],
+    task: str,
+    test_fraction: float = 0.2,
+    seed: int = 0,
+    scaling: str = "auto",
+    dtype: str = "float32",
+) -> ClassificationData | RegressionData:
+    """Return the data set of `npz_parts`; see `load_npz`."""
+    name, (train, test) = repr(os.fspath(path)), parts
     options = (test_fraction, seed, scaling, dtype)
     task, about = _task_of(task, train[1])
     pairs = [train] if test is None else [train, test]
@@ -185,8 +194,7 @@ def load_csv(
 
 def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
     """Return the task for the labels of an archive, and the reason if inferred."""
-    if task not in TASKS:
-        raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+    check_task(task)
     if task != "auto":
         return task, ()
     if y.ndim == 2:
@@ -250,9 +258,8 @@ def _scaled(path: StrPath, task: str, pairs: list[Pair], names: tuple[str, ...],
     if len(pairs) == 1:
         X, y = pairs[0]
         pairs = [(X[rows], y[rows]) for rows in split(task, y, test_fraction, seed, where)]
-    made = regression_dataset if task == "regression" else scaled_dataset
     mean, scale = _scaling(scaling, pairs[0][0], where)
-    return made(os.path.basename(os.fspath(path)), where, *pairs, mean, scale, dtype, names, **more)
+    return dataset(task, os.path.basename(os.fspath(path)), where, pairs, mean, scale, dtype, names, **more)
 
 
 def _check_pair(X: np.ndarray, y: np.ndarray, name: str) -> None:

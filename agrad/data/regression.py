@@ -1,21 +1,24 @@
-"""Regression data sets on the host."""
+"""Regression data sets on the host, and the data set of a task."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from agrad.data.cells import shown
-from agrad.data.classification import check_finite, scaled, standardisation, stratified_split
+from agrad.data.classification import ClassificationData, check_finite, scaled, standardisation, stratified_split
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError
 
 if TYPE_CHECKING:
     from agrad.data.encoder import TableEncoder
 
-
+Pair = tuple[np.ndarray, np.ndarray]
+"""Examples, and labels or targets."""
+TASKS = ("auto", "classification", "regression")
 LEAST = 1e-150
 """The range of targets from which on their squares are exact enough for a score."""
 
@@ -121,33 +124,46 @@ class RegressionData:
         return np.asarray(y, dtype=np.float64) * self.target_scale + self.target_mean
 
 
-def regression_dataset(
+def check_task(task: str) -> None:
+    """Raise ``ConfigurationError`` for another task."""
+    if task not in TASKS:
+        raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+
+
+def dataset(
+    task: str,
     name: str,
     where: str,
-    train: tuple[np.ndarray, np.ndarray],
-    test: tuple[np.ndarray, np.ndarray],
+    parts: Sequence[Pair],
     mean: np.ndarray,
     scale: np.ndarray,
     dtype: str,
-    target_names: tuple[str, ...],
+    names: tuple[str, ...],
     **more: Any,
-) -> RegressionData:
-    """Return a data set of raw examples and targets; errors name `where`."""
-    for part, y in (("train", train[1]), ("test", test[1])):
-        check_finite(f"{where}, targets of the {part} part", y)
-    center = standardisation(train[1], where, target_names)
-    still = np.flatnonzero(np.ptp(train[1], axis=0) <= LEAST)
+) -> Any:
+    """Return the data set of a task from raw parts; errors name `where`.
+
+    `parts` are the train part and the test part. The targets of a part are class labels, or numbers (n, k). `names`
+    are those of the classes or of the targets.
+    """
+    (train, y), (test, y_test) = parts
+    X = scaled(train, mean, scale, dtype, f"{where}, train part")
+    X_test = scaled(test, mean, scale, dtype, f"{where}, test part")
+    shape = train.shape[1:] or (1,)
+    if task == "classification":
+        return ClassificationData(name, X, y, X_test, y_test, len(names), shape, mean, scale, names, **more)
+    check_finite(f"{where}, targets of the train part", y)
+    check_finite(f"{where}, targets of the test part", y_test)
+    center = standardisation(y, where, names)
+    still = np.flatnonzero(np.ptp(y, axis=0) <= LEAST)
     if still.size:
-        target, name = train[1][:, still[0]], shown(target_names[still[0]])
+        target = y[:, still[0]]
         found = f"only {target[0]:g}" if np.ptp(target) == 0 else f"{np.min(target):g} to {np.max(target):g}"
-        raise DataError(f"{where}: expected targets that vary by more than {LEAST:g}, found {found} in {name}")
-    arrays = []
-    for (X, y), part in ((train, "train"), (test, "test")):
-        arrays += [
-            scaled(X, mean, scale, dtype, f"{where}, {part} part"),
-            scaled(y, *center, dtype, f"{where}, targets"),
-        ]
-    return RegressionData(name, *arrays, train[0].shape[1:] or (1,), mean, scale, target_names, *center, **more)
+        raise DataError(
+            f"{where}: expected targets that vary by more than {LEAST:g}, found {found} in {shown(names[still[0]])}"
+        )
+    y, y_test = (scaled(targets, *center, dtype, f"{where}, targets") for targets in (y, y_test))
+    return RegressionData(name, X, y, X_test, y_test, shape, mean, scale, names, *center, **more)
 
 
 def split(task: str, y: np.ndarray, fraction: float, seed: int, name: str) -> tuple[np.ndarray, np.ndarray]:

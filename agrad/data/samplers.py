@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agrad.data.datasets import set_epoch
-from agrad.data.order import DRAWS, EPOCHS, bits, permutation, whole
+from agrad.data.order import DRAWS, EPOCHS, bits, permutation, positive, whole
 from agrad.errors import ConfigurationError
 
 __all__ = [
@@ -175,7 +175,7 @@ class WeightedRandomSampler(Sampler):
         self.seed: int = whole(seed, "seed", 2**64)
         if self.weights.ndim != 1 or not (np.isfinite(self.weights) & (self.weights >= 0)).all():
             raise ConfigurationError(
-                f"weights: expected finite numbers of 0 or more in one axis, found shape {self.weights.shape}"
+                f"weights must be finite numbers of 0 or more of shape (n,), got shape {self.weights.shape}"
                 + (f" and the smallest {self.weights.min()}" if self.weights.size else "")
             )
         drawable = int(np.count_nonzero(self.weights))
@@ -260,10 +260,8 @@ class BatchSampler(Sampler):
     """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
-        if whole(batch_size, "batch_size") == 0:
-            raise ConfigurationError("batch_size must be at least 1, got 0")
+        self.batch_size: int = positive(batch_size, "batch_size")
         self.sampler: Iterable[int] = sampler
-        self.batch_size: int = batch_size
         self.drop_last: bool = drop_last
 
     def set_epoch(self, epoch: int) -> None:

@@ -286,7 +286,7 @@ def _by_pyarrow(text: _Text, sample: list[list[str]], kept: set[int]) -> list[Co
             ):
                 for batch in batches:
                     for piece, array, number in zip(pieces, batch.columns, known, strict=True):
-                        piece.append(_plain(array, np.float64) if number else array)
+                        piece.append(_floats(pyarrow, array) if number else array)
         except (pyarrow.ArrowException, ValueError) as error:
             if "invalid UTF8" in str(error):
                 raise UnicodeError(str(error)) from error
@@ -303,16 +303,14 @@ def _by_pyarrow(text: _Text, sample: list[list[str]], kept: set[int]) -> list[Co
     return None
 
 
-def _plain(array: Any, dtype: Any) -> np.ndarray:
-    """Return an array of pyarrow, with NaN for nulls; its `to_numpy` would import pandas."""
-    if not len(array):
-        return np.zeros(0, dtype)
-    valid, values = array.buffers()
-    part = slice(array.offset, array.offset + len(array))
-    found = np.frombuffer(values, dtype)[part]
-    if valid is None:
-        return found
-    return np.where(np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[part], found, np.nan)
+def _floats(pyarrow: Any, array: Any) -> np.ndarray:
+    """Return an array of pyarrow, with NaN for nulls.
+
+    Its methods `to_numpy` and `fill_null` would import pandas.
+    """
+    values = pyarrow.Array.from_buffers(array.type, len(array), [None, array.buffers()[1]], offset=array.offset)
+    found = np.from_dlpack(values)
+    return np.where(np.from_dlpack(array.is_valid().cast("int8")), found, np.nan) if array.null_count else found
 
 
 def _column(pyarrow: Any, name: str, pieces: list[Any], number: bool, kept: bool, delimiter: str) -> Column:
@@ -323,7 +321,7 @@ def _column(pyarrow: Any, name: str, pieces: list[Any], number: bool, kept: bool
         return Column(name, "number", values, np.isnan(values))
     chunks = pyarrow.chunked_array(pieces).unify_dictionaries().chunks
     pieces.clear()
-    codes = np.concatenate([_plain(chunk.indices, np.int32) for chunk in chunks])
+    codes = np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks])
     return column_of(name, chunks[0].dictionary.to_pylist(), codes, kept, delimiter)
 
 

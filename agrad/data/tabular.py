@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from agrad.data.cells import MARKS, SURE, number_in, shown
+from agrad.data.cells import MARKS, SURE, distinct, number_in, shown
 from agrad.data.classification import (
     FEW,
     MANY,
@@ -19,24 +19,22 @@ from agrad.data.classification import (
     float_name,
     no_classes,
     quantities,
-    scaled_dataset,
 )
 from agrad.data.encoder import TableEncoder
 from agrad.data.encodings import words_of
 from agrad.data.files import StrPath
-from agrad.data.regression import RegressionData, regression_dataset, split
+from agrad.data.regression import RegressionData, check_task, dataset, split
 from agrad.data.tablefiles import read_table
 from agrad.data.tables import Table, column_number
 from agrad.errors import ConfigurationError, DataError, listed
 
 MOST = 100
 """Above so many classes of numbers each needs `FEW` rows or more, on average."""
-TASKS = ("auto", "classification", "regression")
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 def load_table(
-    path: StrPath,
+    path: StrPath | Table,
     label: str | int | Sequence[str | int],
     *,
     task: str = "auto",
@@ -56,8 +54,8 @@ def load_table(
 
     Parameters
     ----------
-    path : str or path
-        The file: Parquet (.parquet), or text, see `read_csv`.
+    path : str, path or Table
+        The file: Parquet (.parquet), or text, see `read_csv`. Or a table that was read with its labels as strings.
     label : str, int or sequence of these
         The target column, or several numeric ones. A string may name several, separated by commas.
     task : {"auto", "classification", "regression"}
@@ -105,12 +103,13 @@ def load_table(
     ('regression', ('size', 'side=north', 'side=south'), (32, 3))
     """
     dtype = float_name(dtype)
-    if task not in TASKS:
-        raise ConfigurationError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+    check_task(task)
     as_words = (lambda names: categorical) if encoder is None else (lambda names: {*encoder.words} & {*names})
-    table = read_table(
-        path, words=lambda names: [*targets_in(names, label, repr(os.fspath(path))), *as_words(names)], header=header
-    )
+    if isinstance(path, Table):
+        table = path
+    else:
+        file = repr(os.fspath(path))
+        table = read_table(path, words=lambda names: [*targets_in(names, label, file), *as_words(names)], header=header)
     targets = targets_in(table.names, label, table.name)
     tell = _Once(report)
     table = labelled(table, targets, tell)
@@ -137,12 +136,14 @@ def load_table(
         encoder.left_out |= dict.fromkeys(chosen[2], "dropped")
     encoder.report = tell
     X = encoder.encode(features)
-    made = regression_dataset if task == "regression" else scaled_dataset
     about = _described(features, encoder.columns) + [f"task: {task}, because {why}"] * bool(why)
     more = {"feature_names": encoder.names, "encoder": encoder, "labels": targets, "about": tuple(about)}
+    del table, features, texts  # before parts of X are copied
     pairs = [(X[rows], y[rows]) for rows in parts]
     del X
-    return made(os.path.basename(os.fspath(path)), where, *pairs, encoder.mean, encoder.scale, dtype, names, **more)
+    return dataset(
+        task, os.path.basename(where.strip("'\"")), where, pairs, encoder.mean, encoder.scale, dtype, names, **more
+    )
 
 
 class _Once:
@@ -190,10 +191,10 @@ def labelled(table: Table, targets: Sequence[str], tell: Callable[[str], None]) 
         column = table[name]
         gaps |= column.missing
         if column.kind == "word":
-            texts = {*column.values.tolist()}
+            texts, codes = distinct(column.values.tolist())
             # a mark of a missing value among numbers; among words a few may be the names of classes
             marks = MARKS if all(text in MARKS or number_in(text) is not None for text in texts) else SURE
-            gaps |= np.array([text in marks for text in column.values.tolist()])
+            gaps |= np.array([text in marks for text in texts])[codes]
     if gaps.all():
         raise DataError(f"{table.name}: expected labels in {listed(targets)}, found missing values only")
     if not gaps.any():
@@ -226,11 +227,11 @@ def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, tuple
 
 def class_labels(texts: np.ndarray) -> np.ndarray:
     """Return labels as int64 if all are integers, otherwise as strings."""
-    y = texts.astype(str)
-    numbers = [number_in(text) for text in y.tolist()]
+    found, codes = distinct(texts.tolist())
+    numbers = [number_in(str(text)) for text in found]
     if all(number is not None and number.is_integer() and abs(number) <= WHOLE for number in numbers):
-        return np.array(numbers, dtype=np.float64).astype(np.int64)
-    return y
+        return np.array(numbers, dtype=np.float64).astype(np.int64)[codes]
+    return np.array(found, dtype=str)[codes]
 
 
 def _described(features: Table, used: Sequence[str]) -> list[str]:

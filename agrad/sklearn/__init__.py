@@ -1,4 +1,4 @@
-"""Estimators for scikit-learn: multilayer perceptrons, and any network."""
+"""Estimators for scikit-learn: multilayer perceptrons, tables, and any network."""
 
 from agrad.errors import MissingExtraError
 
@@ -11,5 +11,8 @@ except ImportError as error:
 
 from agrad.sklearn.mlp import MLPClassifier, MLPRegressor
 from agrad.sklearn.network import NetworkClassifier, NetworkRegressor
+from agrad.sklearn.table import TableClassifier, TableRegressor
 
-__all__ = ["MLPClassifier", "MLPRegressor", "NetworkClassifier", "NetworkRegressor"]
+__all__ = [
+    "MLPClassifier", "MLPRegressor", "NetworkClassifier", "NetworkRegressor", "TableClassifier", "TableRegressor",
+]  # fmt: skip

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -71,19 +72,34 @@ class Estimator(BaseEstimator):
     def _check_settings(self) -> None:
         """Check parameters that are not checked where they are used."""
         self._epochs()
-        check_number("n_iter_no_change", self.n_iter_no_change, 1, whole=self.n_iter_no_change != math.inf)
+        if not self._automatic("n_iter_no_change"):
+            check_number("n_iter_no_change", self.n_iter_no_change, 1, whole=self.n_iter_no_change != math.inf)
         check_number("tol", self.tol, 0)
         if self.early_stopping:
             check_number("validation_fraction", self.validation_fraction, 0, 1, above=True)
-        if self.batch_size != "auto":
+        if not self._automatic("batch_size"):
             check_number("batch_size (if not 'auto')", self.batch_size, 1, whole=True)
 
     def _epochs(self) -> int:
         """Return the largest number of epochs."""
         raise NotImplementedError
 
-    def _network(self, features: tuple[int, ...], outputs: int, place: Place, dtype: str) -> Module:
-        """Return a new network. Draws come from ``_random``."""
+    _copies = 1
+    """How often an epoch sees each example."""
+
+    _chosen: Mapping[str, Any] = MappingProxyType({"batch_size": 200})
+    """The values of parameters that may be "auto"."""
+
+    def _automatic(self, name: str) -> bool:
+        """Return True for a parameter that is "auto", and may be."""
+        return name in self._chosen and isinstance(getattr(self, name), str) and getattr(self, name) == "auto"
+
+    def _value(self, name: str) -> Any:
+        """Return a parameter, or the value that is chosen for "auto"."""
+        return self._chosen[name] if self._automatic(name) else getattr(self, name)
+
+    def _network(self, X: Any, outputs: int, place: Place, dtype: str) -> Module:
+        """Return a new network for checked inputs. Draws come from ``_random``."""
         raise NotImplementedError
 
     def _objective(self, output: Any, y: Any) -> agrad.Tensor:
@@ -172,7 +188,7 @@ class Estimator(BaseEstimator):
         self._random = check_random_state(self.random_state)
         place = place_for(X, self.backend, self.device)
         if fresh:
-            self._begin(X.shape[1:], place, dtype)
+            self._begin(X, place, dtype)
         elif place != self._place:
             self._place = place
             self.module_.to(place.backend).to(place.device)
@@ -184,15 +200,15 @@ class Estimator(BaseEstimator):
         self._run(X, targets, weights, incremental)
         return self
 
-    def _begin(self, features: tuple[int, ...], place: Place, dtype: str) -> None:
+    def _begin(self, X: Any, place: Place, dtype: str) -> None:
         """Make the network, and empty records."""
-        module = self._network(features, self._outputs_wanted(), place, dtype).eval()
+        module = self._network(X, self._outputs_wanted(), place, dtype).eval()
         training = self._trained(module, place)
         self.module_, self._training, self._place = module, training, place
         self.n_iter_, self.t_ = 0, 0
         self.loss_curve_: list[float] = []
         self._stale = 0
-        if self.early_stopping:
+        if self._value("early_stopping"):
             self.validation_scores_: list[float] | None = []
             self.best_validation_score_: float | None = -math.inf
             self.best_loss_: float | None = None
@@ -206,14 +222,14 @@ class Estimator(BaseEstimator):
 
     def _run(self, X: Any, targets: np.ndarray, weights: Any, incremental: bool) -> None:
         """Train for the epochs of a call."""
-        if self.early_stopping and incremental:
+        if self._value("early_stopping") and incremental:
             raise ConfigurationError("partial_fit does not support early_stopping=True")
         held: tuple[Any, ...] | None = None
-        if self.early_stopping:
+        if self._value("early_stopping"):
             X, targets, weights, held = self._held_out(X, targets, weights)
-        size = min(200 if self.batch_size == "auto" else int(self.batch_size), X.shape[0])
+        size = min(int(self._value("batch_size")), X.shape[0] * self._copies)
         rng = self._random if self.shuffle else None
-        examples = Examples(X, targets, weights, self._training, size, rng)
+        examples = Examples(X, targets, weights, self._training, size, rng, self._copies)
         self.n_iter_ = 0
         trainer = self._training.trainer
         trainer.callbacks = [_Course(self, examples.examples, held, incremental)]
@@ -281,11 +297,12 @@ class Estimator(BaseEstimator):
 
     def _epoch_ends(self) -> bool:
         """Return True to end the fit."""
-        if self._stale <= self.n_iter_no_change:
+        patience = self._value("n_iter_no_change")
+        if self._stale <= patience:
             return False
         if self.verbose:
-            what = "Validation score" if self.early_stopping else "Training loss"
-            print(f"{what} did not improve more than tol={self.tol:f} for {self.n_iter_no_change} consecutive epochs.")
+            what = "Validation score" if self._value("early_stopping") else "Training loss"
+            print(f"{what} did not improve more than tol={self.tol:f} for {patience} consecutive epochs.")
         self._stale = 0
         return self._stops()
 

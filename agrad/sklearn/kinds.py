@@ -12,6 +12,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
 
 import agrad
+from agrad import nn
 from agrad.errors import DataError
 from agrad.sklearn.arrays import Result
 
@@ -61,6 +62,10 @@ class Classifier(ClassifierMixin):
         """Return the number of outputs of the network."""
         few = not self._multilabel and len(self.classes_) <= 2
         return (1 if self._single_logit else 2) if few else len(self.classes_)
+
+    def _default_loss(self) -> Any:
+        several = self._multilabel
+        return nn.functional.binary_cross_entropy_with_logits if several else nn.functional.cross_entropy
 
     def _stratified(self) -> bool:
         return not self._multilabel and len(self.classes_) == 2
@@ -212,6 +217,9 @@ class Regressor(RegressorMixin):
     def _outputs_wanted(self) -> int:
         """Return the number of outputs of the network."""
         return self.n_outputs_
+
+    def _default_loss(self) -> Any:
+        return nn.functional.mse_loss
 
     def _stratified(self) -> bool:
         return False

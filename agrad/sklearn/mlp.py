@@ -192,60 +192,12 @@ class MLPRegressor(Regressor, Perceptron):
     ----------
     loss : {"squared_error", "poisson"}
         The loss. With ``"poisson"``, predictions are exponentials of the network outputs.
-    hidden_layer_sizes : int or sequence of int
-        Width of each hidden layer.
-    activation : {"identity", "logistic", "tanh", "relu"}
-        The function after each hidden layer.
-    solver : {"adam", "sgd", "lbfgs"}
-        The optimizer. ``"lbfgs"`` calls SciPy, with all examples at once.
-    alpha : float
-        L2 regularization: factor of half the sum of squared weights, added to the sum of the losses of a batch.
-    batch_size : int or "auto"
-        Batch size. ``"auto"`` means 200, or all examples if there are fewer.
-    learning_rate : {"constant", "invscaling", "adaptive"}
-        The schedule of ``"sgd"``: constant; divided by ``(examples seen + 1) ** power_t`` after each epoch; or divided
-        by 5 when the fit stops improving.
-    learning_rate_init : float
-        The learning rate at the start.
-    power_t : float
-        The exponent of ``"invscaling"``.
-    max_iter : int
-        Maximum number of epochs, or of iterations of ``"lbfgs"``.
-    shuffle : bool
-        If True, shuffle the examples in each epoch.
-    random_state : int, numpy.random.RandomState or None
-        Random source of initial weights, orders and dropout.
-    tol : float
-        Smallest improvement that counts.
-    verbose : bool
-        If True, print the loss of each epoch.
-    warm_start : bool
-        If True, continue from the last fit.
-    momentum : float
-        The momentum of ``"sgd"``.
-    nesterovs_momentum : bool
-        If True, use Nesterov momentum.
-    early_stopping : bool
-        If True, hold out examples, stop when the score on them stops improving, and keep the best network.
-    validation_fraction : float
-        Fraction of the examples to hold out.
-    beta_1, beta_2 : float
-        Decay rates of the moments of ``"adam"``.
-    epsilon : float
-        Term of ``"adam"`` that prevents division by a small denominator.
-    n_iter_no_change : int or inf
-        Number of epochs without improvement after which a fit stops.
-    max_fun : int
-        Maximum number of function evaluations of ``"lbfgs"``.
-    dropout : float
-        Dropout probability after each hidden layer.
-    backend : str or None
-        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
-        one.
-    device : device or None
-        Its device.
-    dtype : {"float32", "float64"} or None
-        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
+    hidden_layer_sizes, activation, solver, alpha, batch_size, learning_rate, learning_rate_init, power_t
+        As in `MLPClassifier`.
+    max_iter, shuffle, random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, early_stopping
+        As in `MLPClassifier`.
+    validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, max_fun, dropout, backend, device, dtype
+        As in `MLPClassifier`.
 
     Attributes
     ----------

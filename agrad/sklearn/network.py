@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from agrad import nn
 from agrad.sklearn.kinds import Classifier, Regressor
 from agrad.sklearn.wrapping import Network
 
@@ -123,10 +122,6 @@ class NetworkClassifier(Classifier, Network):
 
     _single_logit = False
 
-    def _default_loss(self) -> Any:
-        several = self._multilabel
-        return nn.functional.binary_cross_entropy_with_logits if several else nn.functional.cross_entropy
-
 
 class NetworkRegressor(Regressor, Network):
     """Regressor around any network.
@@ -141,43 +136,10 @@ class NetworkRegressor(Regressor, Network):
     loss : Module, function or None
         A function of (output, target) that returns the mean loss of a batch. Both have the shape (n, outputs). By
         default, the mean squared error.
-    optimizer : str, class or function
-        ``"adam"``, ``"adamw"``, ``"sgd"`` or another class name of ``agrad.optim`` in any case, such a class, or a
-        function of (parameters, lr=...).
-    optimizer_params : dict or None
-        Additional arguments of the optimizer.
-    lr : float or function
-        Learning rate, or a schedule: a function of the number of steps.
-    epochs : int
-        The number of epochs.
-    batch_size : int or "auto"
-        Batch size. ``"auto"`` means 200, or all examples if there are fewer.
-    shuffle : bool
-        If True, shuffle the examples in each epoch.
-    callbacks : sequence of functions
-        Called after each epoch with the estimator and a dict of ``epoch``, ``loss`` and, with ``early_stopping``,
-        ``score``. If one returns True, the fit stops.
-    random_state : int, numpy.random.RandomState or None
-        Random source of initial values, orders and dropout.
-    early_stopping : bool
-        If True, hold out examples, stop when the score on them stops improving, and keep the best network.
-    validation_fraction : float
-        Fraction of the examples to hold out.
-    n_iter_no_change : int or inf
-        Number of epochs without improvement after which a fit with ``early_stopping`` stops.
-    tol : float
-        Smallest improvement of the score that counts.
-    warm_start : bool
-        If True, continue from the last fit.
-    verbose : bool
-        If True, print the loss of each epoch.
-    backend : str or None
-        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
-        one.
-    device : device or None
-        Its device.
-    dtype : {"float32", "float64"} or None
-        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
+    optimizer, optimizer_params, lr, epochs, batch_size, shuffle, callbacks, random_state, early_stopping
+        As in `NetworkClassifier`.
+    validation_fraction, n_iter_no_change, tol, warm_start, verbose, backend, device, dtype
+        As in `NetworkClassifier`.
 
     Attributes
     ----------
@@ -234,6 +196,3 @@ class NetworkRegressor(Regressor, Network):
             If the network returns another number of outputs.
         """
         return self._fit(X, y, sample_weight, incremental=True)
-
-    def _default_loss(self) -> Any:
-        return nn.functional.mse_loss

@@ -60,9 +60,9 @@ class Perceptron(Estimator):
 
     # ------------------------------------------------------------------ the network
 
-    def _network(self, features: tuple[int, ...], outputs: int, place: Place, dtype: str) -> Module:
+    def _network(self, X: Any, outputs: int, place: Place, dtype: str) -> Module:
         layers: list[Any] = []
-        width = features[0]
+        width = X.shape[1]
         kept: dict[str, Any] = {"dtype": getattr(agrad, dtype), "backend": place.backend, "device": place.device}
         # dropout has draws of its own, so that the weights are drawn as without it
         rng = random.Generator(int(self._random.randint(2**31 - 1))) if self.dropout else None

@@ -43,13 +43,17 @@ class Examples(Arrays):
         The length of a batch.
     rng : numpy.random.RandomState or None
         The source of the orders, or None for the order of the data.
+    copies : int
+        How often an epoch has each example.
     """
 
-    def __init__(self, x: Any, y: Any, weights: Any, training: Training, batch_size: int, rng: Any = None) -> None:
+    def __init__(
+        self, x: Any, y: Any, weights: Any, training: Training, batch_size: int, rng: Any = None, copies: int = 1
+    ) -> None:
         self._sparse = x if issparse(x) else None
         rows = np.arange(x.shape[0])
         feed = Feed((x if self._sparse is None else rows, (y, weights)), place_of(training.module.parameters()[0]))
-        super().__init__(feed, rows, batch_size, 0, shuffle=False)
+        super().__init__(feed, np.tile(rows, copies), batch_size, 0, shuffle=False)
         self._rng, self._place = rng, training.place
 
     def epoch(self, epoch: int, start: int) -> Iterator[tuple[Any, Any, int]]:

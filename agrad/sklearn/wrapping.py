@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +13,7 @@ from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.nn import Module
 from agrad.sklearn.arrays import Place
 from agrad.sklearn.base import Estimator, check_number
+from agrad.train.step import unreduced
 
 
 class Network(Estimator):
@@ -68,12 +68,12 @@ class Network(Estimator):
 
     # ------------------------------------------------------------------ the network
 
-    def _network(self, features: tuple[int, ...], outputs: int, place: Place, dtype: str) -> Module:
+    def _network(self, X: Any, outputs: int, place: Place, dtype: str) -> Module:
         if isinstance(self.module, Module):
             module = copy.deepcopy(self.module)
         else:
             with self._drawing(), agrad.use_backend(place.backend, place.device):
-                module = self.module(features[0] if len(features) == 1 else features, outputs)
+                module = self.module(X.shape[1] if X.ndim == 2 else tuple(X.shape[1:]), outputs)
             if not isinstance(module, Module):
                 raise OperandError(f"module must return a Module, got {type(module).__name__}")
         return module.to(place.backend).to(place.device).to(dtype=dtype)
@@ -106,9 +106,6 @@ class Network(Estimator):
 
     # ------------------------------------------------------------------ the loss
 
-    def _default_loss(self) -> Any:
-        raise NotImplementedError
-
     def _objective(self, output: Any, y: Any) -> agrad.Tensor:
         targets, weights = y
         loss = self.loss if self.loss is not None else self._default_loss()
@@ -116,7 +113,7 @@ class Network(Estimator):
         output = self._shaped(output)
         if weights is None:
             return loss(output, targets)
-        losses = _unreduced(loss)(output, targets)
+        losses = unreduced(loss, "sample_weight")(output, targets)
         losses = agrad.mean(agrad.reshape(losses, (output.shape[0], -1)), axis=-1)
         return agrad.sum(losses * weights) / agrad.sum(weights)
 
@@ -135,21 +132,10 @@ class Network(Estimator):
 
     def _epoch_ends(self) -> bool:
         record = {"epoch": self.n_iter_, "loss": self.loss_}
-        if self.early_stopping:
+        if self._value("early_stopping"):
             record["score"] = self.validation_scores_[-1]  # type: ignore[index]
         ended = [callback(self, dict(record)) is True for callback in self.callbacks or ()]
-        return any(ended) or (self.early_stopping and super()._epoch_ends())
+        return any(ended) or (self._value("early_stopping") and super()._epoch_ends())
 
     def _out_of_epochs(self) -> None:
         """The number of epochs was asked for."""
-
-
-def _unreduced(loss: Any) -> Callable[..., Any]:
-    """Return a loss that returns the losses of the examples."""
-    if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
-        loss = copy.copy(loss)
-        loss.reduction = "none"
-        return loss
-    if "reduction" in inspect.signature(loss).parameters:
-        return lambda output, target: loss(output, target, reduction="none")
-    raise ConfigurationError("sample_weight requires a loss that supports reduction='none', to weight the examples")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import functools
 import inspect
 import sys
 import warnings
@@ -156,18 +158,7 @@ def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Plac
     It is the mean of the losses of the examples with these weights. Raises ``ConfigurationError`` for a loss without
     ``reduction="none"``.
     """
-    if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
-        single: Callable[..., Any] = copy.copy(loss)
-        single.reduction = "none"  # type: ignore[attr-defined]
-    elif "reduction" in _parameters(loss):
-
-        def single(output: Any, y: Any) -> Any:
-            return loss(output, y, reduction="none")
-    else:
-        raise ConfigurationError(
-            "class_weight: the loss must have an option reduction, so that it can return one loss per example. Apply "
-            "the weights in the loss instead."
-        )
+    single = unreduced(loss, "class_weight")
     table = np.zeros(max(weights) + 1, dtype)
     table[list(weights)] = list(weights.values())
     there = agrad.asarray(table, backend=place.backend.name, device=place.device)
@@ -182,11 +173,19 @@ def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Plac
     return mean
 
 
-def _parameters(function: Callable[..., Any]) -> Mapping[str, Any]:
-    try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return {}
+def unreduced(loss: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return a loss of each example, or raise ``ConfigurationError``."""
+    if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
+        single = copy.copy(loss)
+        single.reduction = "none"
+        return single
+    with contextlib.suppress(TypeError, ValueError):
+        if "reduction" in inspect.signature(loss).parameters:
+            return functools.partial(loss, reduction="none")
+    raise ConfigurationError(
+        f"{name} requires a loss that supports reduction='none', to weight the examples. Apply the weights in the loss "
+        "instead."
+    )
 
 
 def threshold_of(loss: Callable[..., Any]) -> float | None:

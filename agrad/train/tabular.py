@@ -32,6 +32,28 @@ INTERVALS = ("0.column", "0.low", "0.scale")
 """The names of the intervals between quantiles in the state of `network`."""
 WEIGHTS = "1.module.weights."
 """The beginning of the names of the weights in it."""
+STEPS = 1600
+"""The steps of a fit, about."""
+HELD_OUT, ENOUGH = 0.15, 40
+"""The part of the training rows that is held out, and the number of rows from which on it is."""
+
+
+def by_rows(rows: int, members: int | None = None, batch_size: int | None = None, epochs: int | None = None) -> Any:
+    """Return the options of a fit on `rows` training examples by name.
+
+    Options that are not None are as given.
+    """
+    members = members or (8 if rows < 1000 else 4 if rows < 10_000 else 2 if rows < 50_000 else 1)
+    size = batch_size or (256 if rows < 10_000 else 512)
+    epochs = epochs or min(max(STEPS * size // (rows * members), 20), 100)
+    return {
+        "hidden": (64, 64) if rows < 1000 else (128, 128),
+        "members": members,
+        "batch_size": size,
+        "epochs": epochs,
+        "patience": max(epochs // 4, 5),
+        "validation": HELD_OUT if rows >= ENOUGH else 0.0,
+    }
 
 
 class Quantiles(nn.module.ArrayModule):
@@ -58,6 +80,18 @@ class Quantiles(nn.module.ArrayModule):
         """Return an array (n, d + t) for one of shape (n, d)."""
         places = (agrad.take(x, self.column, axis=1) - self.low) * self.scale
         return agrad.concat([agrad.clip(x, -FAR, FAR), agrad.clip(places, 0.0, 1.0)], axis=1)
+
+
+class Affine(nn.module.ArrayModule):
+    """Sums with a constant of each column, times a factor, plus another constant."""
+
+    def __init__(self, before: Any, factor: Any, after: Any, **place: Any) -> None:
+        constants = (nn.Buffer(agrad.asarray(values, **place)) for values in (before, factor, after))
+        self.before, self.factor, self.after = constants
+
+    def forward(self, x: Any, /) -> Any:
+        """Return an array of the shape (n, d) of the input."""
+        return (self.before + x) * self.factor + self.after  # x may be a plain array
 
 
 def intervals(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

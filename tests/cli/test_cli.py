@@ -1,16 +1,14 @@
 """The command line as a user meets it: its output, its files, its exit codes, and what it says of bad input."""
 
-import gzip
 import json
 import os
 import re
-import struct
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
+from cli_files import mnist
 
 import agrad
 from agrad.cli import main
@@ -108,23 +106,8 @@ def test_a_terminal_gets_a_bar_where_rich_is_installed(run, folder, monkeypatch)
     assert run("train", "--data", folder / "blobs.npz", *FAST)[0] == 0
 
 
-@pytest.mark.needs("matplotlib")
-@pytest.mark.parametrize(("name", "start"), [("x.png", b"\x89PNG"), ("x.svg", b"<?xml"), ("x.pdf", b"%PDF")])
-def test_the_plot_is_a_picture(run, folder, tmp_path, name, start):
-    words = ("--data", folder / "blobs.npz", *FAST, "--validation", "0.2")
-    assert run("train", *words, "--plot", tmp_path / name)[0] == 0
-    assert (tmp_path / name).read_bytes().startswith(start)
-
-
 def test_mnist_files_are_read(run, tmp_path):
-    rng = np.random.default_rng(0)
-    for part, n in (("train", 40), ("t10k", 20)):
-        labels = np.arange(n, dtype=np.uint8) % 10
-        images = rng.integers(0, 60, (n, 5, 4), dtype=np.uint8) + labels[:, None, None] * 19
-        header = struct.pack(">4B3I", 0, 0, 8, 3, n, 5, 4)
-        (tmp_path / f"{part}-images-idx3-ubyte").write_bytes(header + images.tobytes())
-        packed = gzip.compress(struct.pack(">4BI", 0, 0, 8, 1, n) + labels.tobytes())
-        (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(packed)
+    mnist(tmp_path)
     code, out, _ = run("train", "--data", "mnist", "--data-dir", tmp_path, "--epochs", "1")
     assert code == 0
     assert "20-256-128-10 relu" in out
@@ -143,16 +126,9 @@ def test_mnist_files_are_read(run, tmp_path):
         (["--backend", "nympy"], 2, ["'nympy'", "'numpy', 'cupy'"]),
         (["--device", "cuda:7"], 2, ["'cuda:7'", "devices"]),
         (["--backend", "array_api_strict", "--device", "cuda"], 2, ["array_api_strict", "'cuda'", "device1"]),
-        (["--epochs", "0"], 2, ["--epochs", "1 or more"]),
-        (["--epochs", "many"], 2, ["--epochs", "'many'"]),
         (["--hidden", "12,x"], 2, ["--hidden", "12,x"]),
-        (["--hidden", "12,0"], 2, ["--hidden", "12,0"]),
-        (["--lr", "-1"], 2, ["--lr"]),
         (["--lr", "nan"], 2, ["--lr"]),
-        (["--dropout", "1"], 2, ["--dropout"]),
-        (["--validation", "1.5"], 2, ["--validation"]),
         (["--activation", "swish"], 2, ["--activation", "relu", "swish"]),
-        (["--dtype", "float16"], 2, ["--dtype", "float32"]),
         (["--data", "imagenet"], 2, ["--data", "imagenet", "FILE.csv"]),
         (["--data", "none.npz"], 1, ["none.npz", "cannot be read"]),
         (["--data", "none.csv"], 2, ["none.csv", "--label"]),
@@ -167,8 +143,6 @@ def test_mnist_files_are_read(run, tmp_path):
         (["--plot", "none/plot.png"], 1, ["none/plot.png", "does not exist"]),
         (["--plot", "plot.gif"], 2, ["plot.gif", ".png"]),
         (["--save", "one.st", "--log", "one.st"], 2, ["--save", "--log", "must be different files"]),
-        (["--lrr", "1"], 2, ["--lrr"]),
-        (["extra"], 2, ["extra"]),
     ],
 )
 def test_bad_options_are_refused_before_any_work(run, tmp_path, monkeypatch, words, code, phrases):

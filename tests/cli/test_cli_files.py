@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from agrad import data
-from agrad.data import tablefiles
+from agrad.cli import main
+from agrad.data import own, tablefiles
 from agrad.errors import DataError
 
 pytest_plugins = ["cli_fixtures"]
@@ -62,8 +63,9 @@ def test_a_missing_header_is_said_and_named(run, tmp_path):
     (tmp_path / "new.data").write_text("\n".join(line.rpartition(",")[0] for line in lines) + "\n")
     assert len(run("predict", tmp_path / "m.st", "--data", tmp_path / "new.data")[1].splitlines()) == 61
     assert "the test part of" in run("evaluate", tmp_path / "m.st")[1]
-    code, out, err = run(*words, "--header")
+    code, out, err = run(*words, "--header", "--save", tmp_path / "m.st")
     assert "59 rows" in out
+    assert len(run("predict", tmp_path / "m.st", "--data", tmp_path / "abalone.data")[1].splitlines()) == 60
 
 
 @pytest.mark.parametrize(
@@ -133,35 +135,47 @@ def test_prices_are_no_classes(run, tmp_path):
     assert run(*words)[0] == 0
 
 
-def test_columns_are_checked_before_they_are_read(run, tmp_path, monkeypatch):
-    model = tmp_path / "m.st"
-    assert (
-        run("train", "--data", adults(tmp_path / "t.csv"), "--label", "clase", *FAST, "--epochs", "1", "--save", model)[
-            0
-        ]
-        == 0
-    )
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Return a model trained on t.csv, which is in the same folder."""
+    folder = tmp_path_factory.mktemp("fitted")
+    words = ("train", "--data", adults(folder / "t.csv"), "--label", "clase", *FAST, "--epochs", "1", "--quiet")
+    assert main([*map(str, words), "--save", str(folder / "m.st")]) == 0
+    return folder / "m.st"
+
+
+def test_evaluate_reads_a_file_once(run, tmp_path, fitted, monkeypatch):
+    X, reads = np.arange(40.0).reshape(20, 2), []
+    np.savez(tmp_path / "a.npz", X=X, y=np.arange(20) % 2)
+    assert run("train", "--data", tmp_path / "a.npz", *FAST, "--epochs", "1", "--save", tmp_path / "a.st")[0] == 0
+    np.savez(tmp_path / "b.npz", X=X + 1, y=np.arange(20) % 2)
+    for module, name in ((tablefiles, "_read_text"), (own, "read_npz")):
+        read = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, read=read, **options: reads.append(1) or read(*args, **options))
+    for model, path, part in (
+        (fitted, fitted.parent / "t.csv", "the test part of"),
+        (fitted, adults(tmp_path / "other.csv", rows=60), "all of"),
+        (tmp_path / "a.st", tmp_path / "b.npz", "all of"),
+    ):
+        reads.clear()
+        assert part in run("evaluate", model, "--data", path)[1] and len(reads) == 1
+
+
+def test_columns_are_checked_before_they_are_read(run, tmp_path, fitted, monkeypatch):
     names = [f"wrong column {k}" for k in range(20_000)]
     (tmp_path / "wrong.csv").write_text(",".join(names) + "\n" + ",".join("1" * 20_000) + "\n")
     for name in ("_by_pyarrow", "_by_csv"):
         monkeypatch.setattr(tablefiles, name, lambda *args: pytest.fail("the rows were read"))
     for command in ("predict", "evaluate"):
-        code, _, err = run(command, model, "--data", tmp_path / "wrong.csv")
+        code, _, err = run(command, fitted, "--data", tmp_path / "wrong.csv")
         assert code == 1 and len(err) < 400 + len(str(tmp_path))
         assert "missing: edad, país" in err or "expected a column 'clase'" in err
 
 
 @pytest.mark.parametrize("odd", ["x" * 1000, "\x1b[31m" * 90, "é'\u202e\" *" * 200, "1," * 300, "0" * 500])
 @pytest.mark.parametrize("place", ["name", "cell", "label", "both"])
-def test_messages_are_short_whatever_a_cell_has(run, tmp_path, odd, place):
-    model = tmp_path / "m.st"
-    assert (
-        run("train", "--data", adults(tmp_path / "t.csv"), "--label", "clase", *FAST, "--epochs", "1", "--save", model)[
-            0
-        ]
-        == 0
-    )
-    with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
+def test_messages_are_short_whatever_a_cell_has(run, tmp_path, fitted, odd, place):
+    with open(fitted.parent / "t.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file, delimiter=";"))
     if place == "name":
         rows[0][:2] = [odd, odd + "2"]
@@ -173,8 +187,8 @@ def test_messages_are_short_whatever_a_cell_has(run, tmp_path, odd, place):
     with open(tmp_path / "odd.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file, delimiter=";").writerows(rows)
     for words in (
-        ("predict", model),
-        ("evaluate", model),
+        ("predict", fitted),
+        ("evaluate", fitted),
         ("train", "--label", "clase", "--epochs", "1", *FAST),
         ("train", "--label", "salario", "--epochs", "1", *FAST),
     ):

@@ -1,15 +1,13 @@
 """The command line and files that mislead: nothing is lost, nothing hostile is built or printed."""
 
-import gzip
 import io
 import json
 import os
-import struct
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cli_files import rows_of, table
+from cli_files import mnist, rows_of, table
 
 from agrad import nn
 from agrad.cli import config, models, terminal
@@ -112,7 +110,7 @@ def test_the_arrays_of_a_network_are_known_without_it(hidden, dropout):
 @pytest.mark.parametrize("hidden", [(), (5, 4), (5, 5)])
 def test_the_arrays_of_a_network_for_tables_are_known_without_it(hidden, dropout):
     given = {"data": "a.csv", "label": "y", "hidden": hidden, "dropout": dropout, "dtype": "float64", "members": 3}
-    settings = config.settled(config.resolve(given), "classification", 100)
+    settings = models.settled(config.resolve(given), "classification", 100)
     intervals = tabular.intervals(np.random.default_rng(0).normal(size=(100, 7)))
     with chosen("numpy", None) as place:
         state = models.build(settings, (7,), 3, place, intervals).state_dict()
@@ -257,18 +255,9 @@ def test_predictions_do_not_replace_a_model(run, model, folder):
 # -- where the data are --
 
 
-def mnist(folder):
-    folder.mkdir()
-    for part, n in (("train", 40), ("t10k", 20)):
-        labels = (np.arange(n) % 10).astype(np.uint8)
-        images = np.random.default_rng(0).integers(0, 60, (n, 5, 4), dtype=np.uint8) + labels[:, None, None] * 19
-        (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4B3I", 0, 0, 8, 3, n, 5, 4) + images.tobytes())
-        packed = gzip.compress(struct.pack(">4BI", 0, 0, 8, 1, n) + labels.tobytes())
-        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(packed)
-
-
 @pytest.mark.parametrize("absolute", [True, False])
 def test_the_folder_of_mnist_is_found_again(run, tmp_path, monkeypatch, absolute):
+    (tmp_path / "digits").mkdir()
     mnist(tmp_path / "digits")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from agrad.cli import config as configs
+from agrad.cli import models
 from agrad.cli.scores import class_lines, residual_lines
 from agrad.cli.terminal import cut
 from agrad.nn import checkpoint
@@ -149,13 +150,13 @@ def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "phrase"),
     [
-        (("--label", "price", "--task", "ranking"), 2, "--task: expected one of auto"),
+        (("--label", "price", "--task", "ranking"), 2, "--task must be one of auto"),
         (("--label", "price", "--class-weight", "balanced"), 2, "--class-weight balanced requires class labels"),
         (("--label", "high", "--task", "regression"), 1, "column 'high': expected a finite number, found 'high'"),
         (("--label", "high,city"), 1, "expected a finite number"),
-        (("--label", "price", "--model", "conv"), 2, "--model conv: expected images"),
+        (("--label", "price", "--model", "conv"), 2, "--model conv: examples must be images"),
         (("--label", "price", "--keep", "none"), 1, "expected a column 'none'"),
-        (("--label", "price", "--patience", "-1"), 2, "--patience: expected an integer of 0 or more"),
+        (("--label", "price", "--patience", "-1"), 2, "--patience must be an integer of 0 or more"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(run, place, words, code, phrase):
@@ -301,11 +302,11 @@ def test_defaults_of_tables_follow_the_rows(rows, part, hidden, members, size, e
     assert config.model == "table"
     assert {getattr(config, name) for name in configs.OPEN} == {None}
     for task in ("classification", "regression"):
-        found = configs.settled(config, task, rows)
+        found = models.settled(config, task, rows)
         named = (found.validation, found.hidden, found.members, found.batch_size, found.epochs, found.patience)
         assert named == (part, hidden, members, size, epochs, epochs // 4)
     given = configs.resolve({"data": "homes.csv", "label": "price", "epochs": 7, "members": 3, "validation": 0.0})
-    found = configs.settled(given, "regression", rows)
+    found = models.settled(given, "regression", rows)
     assert (found.epochs, found.members, found.validation, found.patience) == (7, 3, 0.0, 5)
 
 

@@ -147,18 +147,6 @@ def test_a_set_is_resident_where_it_takes_at_most_its_share(monkeypatch):
 # -- what the numbers are --
 
 
-def test_an_epoch_is_the_mean_over_its_examples(blobs):
-    # a rate too small to change a parameter: every epoch then has the loss of the untrained network
-    words = ("--data", blobs, "--hidden", "5", "--batch-size", "7", "--dtype", "float64", "--quiet")
-    run, _, seen = trained(*words, "--lr", "1e-300", "--optimizer", "sgd", "--epochs", "2")
-    X, y = run.dataset.X_train, run.dataset.y_train
-    found = tasks.measure(run.model, X, y, run.place, run.description)
-    assert [record["loss"] for record in seen.epochs()] == pytest.approx([found.loss] * 2, rel=1e-12)
-    assert [record["accuracy"] for record in seen.epochs()] == pytest.approx([found.numbers["accuracy"]] * 2)
-    logits = agrad.asarray(tasks.predict(run.model, X, run.place))
-    assert found.loss == pytest.approx(float(agrad.cross_entropy(logits, run.dataset.y_train)), rel=1e-12)
-
-
 def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, monkeypatch):
     reads = []
     here = selected()
@@ -292,18 +280,6 @@ def test_more_epochs_go_on_as_if_asked_for_at_first(blobs, tmp_path):
     assert run.progress.epoch == 4
     assert len(run.progress.history) == 4
     assert tensors(longer) == tensors(whole)
-
-
-@pytest.mark.needs("safetensors")
-def test_a_run_saved_on_one_backend_goes_on_on_another(backend, blobs, tmp_path):
-    path = str(tmp_path / "model.st")
-    with agrad.use_backend("numpy"):
-        words = ("--data", blobs, *SMALL, "--dtype", "float64")
-        _, _, reference = trained(*words, "--epochs", "4", "--schedule", "constant")
-        trained(*words, "--epochs", "2", "--schedule", "constant", "--save", path)
-    _, code, seen = trained("--resume", path, "--epochs", "4", "--quiet")
-    assert code == 0
-    np.testing.assert_allclose(seen.losses, reference.losses[20:], rtol=1e-9)
 
 
 @pytest.mark.needs("safetensors")

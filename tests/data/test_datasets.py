@@ -168,8 +168,8 @@ def test_weighted_draws():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: data.WeightedRandomSampler([1, -1], 2), "weights: expected finite numbers of 0 or more"),
-        (lambda: data.WeightedRandomSampler([1, np.nan], 2), "weights: expected finite"),
+        (lambda: data.WeightedRandomSampler([1, -1], 2), "weights must be finite numbers of 0 or more"),
+        (lambda: data.WeightedRandomSampler([1, np.nan], 2), "weights must be finite"),
         (lambda: data.WeightedRandomSampler([0, 0], 2), "cannot draw 2 examples with replacement: 0"),
         (lambda: data.WeightedRandomSampler([1, 0, 1], 3, False), "without replacement: 2"),
         (lambda: data.WeightedRandomSampler([1], 2.5), "num_samples must be an integer"),
