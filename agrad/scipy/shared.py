@@ -91,10 +91,10 @@ def function(f: Callable[Concatenate[Any, P], R]) -> "OfFirst[P, R]":
 def named(f: Any, name: str, what: str, section: str = "", example: str = "") -> Any:
     """Set the name and docstring of a function that another one created.
 
-    Its docstring gets ``what`` and, at the end, an example that uses a ``section`` of ``agrad.scipy``.
+    Its docstring gets the name and ``what``, and at the end an example that uses a ``section`` of ``agrad.scipy``.
     """
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = inspect.cleandoc(f.__doc__ or "").replace("{what}", what)
+    f.__doc__ = inspect.cleandoc(f.__doc__ or "").replace("{what}", what).replace("{name}", name)
     if example:
         f.__doc__ += f"\n\nExamples\n--------\n>>> from agrad.scipy import {section}{example}"
     return f

@@ -16,18 +16,8 @@ __all__ = ["OdeResult", "odeint", "solve_ivp"]
 class OdeResult(NamedTuple):
     """The solution of an initial value problem.
 
-    Parameters
-    ----------
-    t : array
-        The times, of shape (n,).
-    y : array
-        The solution, of the shape of y0, and n.
-    success : bool
-        True: a failure is an error.
-    message : str
-        The reason why the solver has stopped.
-    status : int
-        0, for the end of the interval.
+    Like ``scipy.integrate.solve_ivp`` returns it: times ``t`` of shape (n,), and ``y`` of shape (..., n) for ``y0`` of
+    shape (...). ``success`` is True and ``status`` is 0: a failure raises an error.
 
     Examples
     --------
@@ -58,51 +48,21 @@ def solve_ivp(
 ) -> OdeResult:
     """Solve ``dy/dt = fun(t, y, *args)`` from the first time to the last.
 
-    Parameters
-    ----------
-    fun : callable
-        Takes the time, y and ``args``, and returns an array like y, by agrad's functions.
-    t_span : pair of float
-        The first time and the last. They are constants.
-    y0 : array
-        The value at the first time. Differentiable.
-    method : {"RK45", "tsit5"}
-        Dormand-Prince or Tsitouras pair, computed by ``agrad.odeint``. Other SciPy methods are not supported.
-    t_eval : array, optional
-        Times to return, in the order of ``t_span``; they are constants. By default, the first and the last time,
-        whereas SciPy returns each of its steps.
-    dense_output : bool
-        Not supported: pass the times in ``t_eval``.
-    events : None
-        Not supported.
-    vectorized : bool
-        Without effect on this method, as in SciPy.
-    args : tuple, optional
-        Further arguments of ``fun``. Differentiable.
-    **options
-        Numbers ``rtol`` (default 1e-3) and ``atol`` (default 1e-6), which also set the accuracy of derivatives,
-        ``first_step`` and ``max_step``. Other options are not supported.
+    Like ``scipy.integrate.solve_ivp``, differentiable with respect to ``y0`` and ``args``, in the tolerances ``rtol``
+    and ``atol``. Times are constants. ``fun`` is computed with agrad.
 
-    Returns
-    -------
-    OdeResult
-        The times ``t``, the solution ``y`` with times along its last axis, ``success``, ``message`` and ``status``.
+    - ``method`` must be "RK45" (Dormand-Prince) or "tsit5" (Tsitouras), which ``agrad.odeint`` computes. It controls
+      step sizes differently from SciPy, so values agree up to the tolerances.
+    - ``t_eval`` is by default the first and the last time, whereas SciPy returns each step.
+    - ``dense_output``, ``events``, and other options than ``rtol``, ``atol``, ``first_step`` and ``max_step`` are not
+      supported. ``vectorized`` is ignored.
 
     Raises
     ------
     ConvergenceError
-        Where SciPy returns a result without success.
-    RefusedFunctionError
-        If an option is not supported.
-    ShapeError
-        If the times are not in order within ``t_span``.
+        If SciPy would return a result without success.
     DetachError
         If the times are recorded.
-
-    Notes
-    -----
-    ``agrad.odeint`` computes the derivatives. It controls step sizes differently from SciPy, so values agree up to the
-    tolerances.
 
     Examples
     --------
@@ -181,45 +141,18 @@ def odeint(
 ) -> Any:
     """Solve ``dy/dt = func(y, t, *args)`` at the times ``t``.
 
-    Parameters
-    ----------
-    func : callable
-        Right side ``func(y, t, *args)`` for 1-D y. Returns an array or a sequence like y, computed with agrad.
-    y0 : array
-        Value at the first time, 1-D or a number. Differentiable.
-    t : array
-        Times that increase or decrease, or are equal to the one before. Differentiable.
-    args : tuple, optional
-        Additional arguments of ``func``. Differentiable.
-    Dfun, col_deriv, full_output, ml, mu, tcrit, hmin, ixpr, mxhnil, mxordn, mxords, printmessg : optional
-        SciPy options that are not supported, except for their defaults.
-    rtol, atol : float, optional
-        The tolerances, numbers, by default 1.49e-8 as in SciPy: also the accuracy of derivatives.
-    h0, hmax : float
-        First and largest step size. 0 means not given.
-    mxstep : int
-        The number of steps allowed between two times, 0 for 10,000.
-    tfirst : bool
-        Pass the time to ``func`` first.
+    Like ``scipy.integrate.odeint``, differentiable with respect to ``y0`` of shape (m,) or (), ``t`` of shape (n,) and
+    ``args``. The result has shape (n, m). The tolerances are also those of the derivatives. ``func`` is computed with
+    agrad.
 
-    Returns
-    -------
-    array
-        Array of shape (n, number of elements of ``y0``).
+    The method is the Dormand-Prince method of ``agrad.odeint``, which is not suited to stiff equations, unlike the
+    SciPy method. ``rtol``, ``atol``, ``h0``, ``hmax``, ``mxstep`` (by default 10,000) and ``tfirst`` are supported,
+    other options are not.
 
     Raises
     ------
     ConvergenceError
-        Where SciPy warns.
-    RefusedFunctionError
-        If an option is not supported.
-    ShapeError
-        If ``y0`` has more axes, or if the times are not in order.
-
-    Notes
-    -----
-    The method is the Dormand-Prince method of ``agrad.odeint``. It is not suited to stiff equations, unlike the SciPy
-    method.
+        If SciPy would warn.
 
     Examples
     --------

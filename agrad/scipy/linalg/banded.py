@@ -46,30 +46,8 @@ def solve_banded(
 ) -> Any:
     """Return the solution x of ``a @ x = b`` with a banded matrix.
 
-    Parameters
-    ----------
-    l_and_u : pair of ints
-        The numbers of diagonals below and above the main one.
-    ab : array
-        Array of shape (..., l + u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``.
-    b : array
-        Array of shape (..., n, k) or (n,).
-    overwrite_ab, overwrite_b, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match. For a singular matrix, the array library raises its error.
-
-    Notes
-    -----
-    Like ``solve``, it needs O(n**3) operations.
+    Like ``scipy.linalg.solve_banded``: ``ab`` has shape (..., l + u + 1, n), the result the shape of ``b``. It needs
+    O(n**3) operations.
 
     Examples
     --------
@@ -103,32 +81,8 @@ def solveh_banded(
 ) -> Tensor:
     """Solve ``a @ x = b`` with a banded positive definite matrix.
 
-    Parameters
-    ----------
-    ab : array
-        Array of shape (..., u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``. If ``lower`` is True, ``ab[i - j, j]`` is.
-    b : array
-        Array of shape (..., n, k) or (n,).
-    overwrite_ab, overwrite_b : bool
-        Ignored: arguments are not overwritten.
-    lower : bool
-        If True, ``ab`` contains the diagonals below the main one. Otherwise, those above it.
-    check_finite : bool
-        Ignored: values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match. For a matrix that is not positive definite, the array library raises its error.
-
-    Notes
-    -----
-    It needs O(n**3) operations.
+    Like ``scipy.linalg.solveh_banded``: ``ab`` has shape (..., u + 1, n), the result the shape of ``b``. It needs
+    O(n**3) operations.
 
     Examples
     --------
@@ -152,31 +106,8 @@ def _factor(ab: Tensor, lower: bool) -> Tensor:
 def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Tensor:
     """Return the Cholesky factor of a banded positive definite matrix.
 
-    Parameters
-    ----------
-    ab : array
-        Array of shape (..., u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``. If ``lower`` is True, ``ab[i - j, j]`` is.
-    overwrite_ab : bool
-        Ignored: arguments are not overwritten.
-    lower : bool
-        The diagonals are those below the main one, and the factor is the lower one.
-    check_finite : bool
-        Ignored: values are not checked.
-
-    Returns
-    -------
-    array
-        Diagonals of the factor, with the shape of ``ab``. Elements outside of the matrix are 0.
-
-    Raises
-    ------
-    ShapeError
-        If an array has fewer than two axes. For a matrix that is not positive definite, the array library raises its
-        error.
-
-    Notes
-    -----
-    It needs O(n**3) operations.
+    Like ``scipy.linalg.cholesky_banded``: ``ab`` and the result have shape (..., u + 1, n). Elements outside of the
+    matrix are 0. It needs O(n**3) operations.
 
     Examples
     --------
@@ -192,28 +123,7 @@ def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, ch
 def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Solve ``a @ x = b`` by the Cholesky factor of a banded matrix.
 
-    Parameters
-    ----------
-    cb_and_lower : tuple
-        The result of ``cholesky_banded``, and its ``lower``.
-    b : array
-        Array of shape (..., n, k) or (n,).
-    overwrite_b, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match.
-
-    Notes
-    -----
-    It needs O(n**3) operations.
+    Like ``scipy.linalg.cho_solve_banded``: the result has the shape of ``b``. It needs O(n**3) operations.
 
     Examples
     --------

@@ -96,36 +96,8 @@ def _over_axes(name: str, what: str, convolves: bool, example: str) -> Any:
     ) -> Any:
         """{what}.
 
-        Parameters
-        ----------
-        input : array
-            Array of any shape.
-        weights : array
-            The kernel, with an axis for each of ``axes``.
-        output : None
-            Not supported.
-        mode : str
-            The continuation of the array: ``"reflect"`` (d c b a | a b c d | d c b a), ``"mirror"`` (d c b | a b c d |
-            c b a), ``"nearest"`` (a a a a | a b c d | d d d d), ``"wrap"`` (a b c d | a b c d | a b c d), or
-            ``"constant"``.
-        cval : number
-            The value outside, for ``"constant"``.
-        origin : int or sequence of ints
-            The shift of the kernel along each axis.
-        axes : int or sequence of ints, optional
-            Axes of the kernel. By default, all.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``input`` and a floating dtype, also for integers.
-
-        Raises
-        ------
-        ShapeError
-            If the weights are empty or have another number of axes.
-        ConfigurationError
-            If ``mode`` is not supported, if the origin is outside of the kernel, or if ``output`` is given.
+        Like ``scipy.ndimage.{name}``: ``weights`` has an axis for each of ``axes``, and the result the shape of
+        ``input``.
         """
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, axes_of(axes, x.ndim), mode, cval, origin, convolves, output)
@@ -167,34 +139,7 @@ def _along_axis(name: str, what: str, convolves: bool, example: str) -> Any:
     ) -> Any:
         """{what}.
 
-        Parameters
-        ----------
-        input : array
-            Array with at least one axis.
-        weights : array
-            A vector.
-        axis : int
-            The axis.
-        output : None
-            Not supported.
-        mode : str
-            The continuation of the array, as in ``correlate``.
-        cval : number
-            The value outside, for ``"constant"``.
-        origin : int
-            The shift of the kernel.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``input`` and a floating dtype, also for integers.
-
-        Raises
-        ------
-        ShapeError
-            As for ``correlate``.
-        ConfigurationError
-            As for ``correlate``.
+        Like ``scipy.ndimage.{name}``: ``weights`` has shape (n,), the result the shape of ``input``.
         """
         x, kernel = arrays(input, weights)
         return _kernel_sum(name, x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, convolves, output)
@@ -239,32 +184,7 @@ def uniform_filter1d(
 ) -> Tensor:
     """Return means of neighbors along one axis.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    size : int
-        The number of neighbors.
-    axis : int
-        The axis.
-    output : None
-        Not supported.
-    mode : str
-        The continuation of the array, as in ``correlate``.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int
-        The shift of the window.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        If the size is less than 1, or as for ``correlate``.
+    Like ``scipy.ndimage.uniform_filter1d``: the result has the shape of ``input``.
 
     Examples
     --------
@@ -298,32 +218,7 @@ def uniform_filter(
 ) -> Tensor:
     """Return means of neighbors.
 
-    Parameters
-    ----------
-    input : array
-        Array of any shape.
-    size : int or sequence of ints
-        Number of neighbors along each axis.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int or sequence of ints
-        The shift of the window along each axis.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        If the size is less than 1, or as for ``correlate``.
+    Like ``scipy.ndimage.uniform_filter``: the result has the shape of ``input``.
 
     Examples
     --------

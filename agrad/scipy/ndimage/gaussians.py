@@ -68,37 +68,8 @@ def gaussian_filter1d(
 ) -> Tensor:
     """Convolve with a Gaussian or a derivative of it along one axis.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    sigma : float or array
-        Standard deviation. A scalar array is differentiable, at a fixed radius.
-    axis : int
-        The axis.
-    order : int
-        The order of the Gaussian's derivative.
-    output : None
-        Not supported.
-    mode : str
-        The continuation of the array, as in ``correlate``.
-    cval : number
-        The value outside, for ``"constant"``.
-    truncate : float
-        The radius in standard deviations.
-    radius : int, optional
-        Number of neighbors on each side, instead of ``truncate``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        If the order or the radius is not an integer of at least 0, if the radius depends on values that a transform
-        hides, or as for ``correlate``.
+    Like ``scipy.ndimage.gaussian_filter1d``: the result has the shape of ``input``. ``sigma`` may be an array of shape
+    (), which is differentiable at a fixed radius. Pass ``radius`` if a transform hides its value.
 
     Examples
     --------
@@ -129,37 +100,8 @@ def gaussian_filter(
 ) -> Tensor:
     """Convolve with a Gaussian or a derivative of it.
 
-    Parameters
-    ----------
-    input : array
-        Array of any shape.
-    sigma : float, array, or sequence of these
-        Standard deviation along each axis. Scalar arrays are differentiable, at a fixed radius.
-    order : int or sequence of ints
-        The order of the Gaussian's derivative along each axis.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    truncate : float
-        The radius in standard deviations.
-    radius : int or sequence of ints, optional
-        Number of neighbors on each side, instead of ``truncate``.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers. Axes are not filtered if ``sigma`` is
-        the number 0.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``gaussian_filter1d``.
+    Like ``scipy.ndimage.gaussian_filter``: the result has the shape of ``input``. ``sigma`` may contain arrays of shape
+    (), as in ``gaussian_filter1d``. An axis is not filtered if its ``sigma`` is the number 0.
 
     Examples
     --------
@@ -202,28 +144,7 @@ def _smoothed(name: str, what: str, smooth: list[float], example: str) -> Any:
     def made(input: Any, axis: int = -1, output: None = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
         """Return {what}.
 
-        Parameters
-        ----------
-        input : array
-            Array with at least one axis.
-        axis : int
-            The axis of the differences.
-        output : None
-            Not supported.
-        mode : str or sequence of str
-            The continuation of the array, as in ``correlate``, along each axis.
-        cval : number
-            The value outside, for ``"constant"``.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``input`` and a floating dtype, also for integers.
-
-        Raises
-        ------
-        ConfigurationError
-            If ``mode`` is not supported, or if ``output`` is given.
+        Like ``scipy.ndimage.{name}``: the result has the shape of ``input``.
         """
         return _differences(name, input, axis, output, mode, cval, smooth)
 
@@ -275,28 +196,7 @@ def _total(parts: list[Tensor]) -> Tensor:
 def laplace(input: Any, output: None = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Tensor:
     """Return the sum of second differences.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``mode`` is not supported, or if ``output`` is given.
+    Like ``scipy.ndimage.laplace``: the result has the shape of ``input``.
 
     Examples
     --------
@@ -342,32 +242,8 @@ def gaussian_laplace(
 ) -> Tensor:
     """Return the sum of second derivatives of Gaussian filters.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    sigma : float, array, or sequence of these
-        The standard deviation along each axis, as in ``gaussian_filter``.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-    **kwargs : object
-        Options ``truncate`` and ``radius`` of ``gaussian_filter``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``gaussian_filter``.
+    Like ``scipy.ndimage.gaussian_laplace``: the result has the shape of ``input``. ``sigma`` and ``**kwargs`` are as in
+    ``gaussian_filter``.
 
     Examples
     --------
@@ -395,34 +271,8 @@ def gaussian_gradient_magnitude(
 ) -> Tensor:
     """Return the length of the gradient by Gaussian filters.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis and a real dtype.
-    sigma : float, array, or sequence of these
-        The standard deviation along each axis, as in ``gaussian_filter``.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-    **kwargs : object
-        Options ``truncate`` and ``radius`` of ``gaussian_filter``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers. At a length of 0 its derivative is 0.
-
-    Raises
-    ------
-    DtypeError
-        If the input is complex.
-    ConfigurationError
-        As for ``gaussian_filter``.
+    Like ``scipy.ndimage.gaussian_gradient_magnitude``, for real ``input``, whose shape the result has. ``sigma`` and
+    ``**kwargs`` are as in ``gaussian_filter``. The derivative at a length of 0 is 0.
 
     Examples
     --------

@@ -142,42 +142,12 @@ def map_coordinates(
 ) -> Tensor:
     """Return the values of an array between its elements.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    coordinates : array
-        Its first axis is as long as ``input`` has axes.
-    output : None
-        Not supported.
-    order : int
-        The order of the spline, 0 to 5: 0 for the nearest element, 1 for linear interpolation.
-    mode : str
-        The continuation of the array: ``"constant"``, ``"grid-constant"``, ``"nearest"``, ``"mirror"``, ``"reflect"``,
-        ``"wrap"`` or ``"grid-wrap"``, as in SciPy.
-    cval : number
-        The value outside, for ``"constant"`` and ``"grid-constant"``.
-    prefilter : bool
-        False if ``input`` has the coefficients already, of ``spline_filter``. Without effect for the orders 0 and 1.
+    Like ``scipy.ndimage.map_coordinates``: ``coordinates`` has shape (``input.ndim``, ...), the result has shape (...).
+    It is differentiable with respect to both arrays. At an element, the derivative with respect to a coordinate is the
+    derivative of the interval above it.
 
-    Returns
-    -------
-    array
-        Array with the shape of ``coordinates`` without the first axis.
-
-    Raises
-    ------
-    ConfigurationError
-        If the order or mode is not supported, or if ``output`` is given.
-    ShapeError
-        If the number of coordinates differs from the number of axes.
-
-    Notes
-    -----
-    Differentiable with respect to ``input`` and ``coordinates``. At an element, the derivative with respect to a
-    coordinate is the derivative of the interval above it. For nonfinite coordinates, the result is NaN, except for
-    ``"constant"`` at infinity. With ``"reflect"``, splines of orders 2 to 5 interpolate all elements, whereas SciPy
-    splines miss those near the ends.
+    For nonfinite coordinates, the result is NaN, except for ``"constant"`` at infinity. With ``"reflect"``, splines of
+    orders 2 to 5 interpolate all elements, whereas SciPy splines miss those near the ends.
 
     Examples
     --------
@@ -216,39 +186,9 @@ def affine_transform(
 ) -> Tensor:
     """Move an array by an affine map of coordinates.
 
-    Parameters
-    ----------
-    input : array
-        Array with n axes.
-    matrix : array
-        Map from the coordinates of the result to those of ``input``. Its shape is (n, n), (n,) for a diagonal, or (n, n
-        + 1) or (n + 1, n + 1) with the offset as the last column.
-    offset : float or array
-        The coordinates of ``input`` at the result's first element.
-    output_shape : tuple of ints, optional
-        Shape of the result. By default, the shape of ``input``.
-    output : None
-        Not supported.
-    order : int
-        0 to 5, as in ``map_coordinates``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-    cval : number
-        The value outside.
-    prefilter : bool
-        As in ``map_coordinates``.
-
-    Returns
-    -------
-    array
-        Differentiable in ``input``, ``matrix`` and ``offset``.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``map_coordinates``.
-    ShapeError
-        If the shape of the matrix or the offset does not match.
+    Like ``scipy.ndimage.affine_transform``, differentiable with respect to ``input``, ``matrix`` and ``offset``. For n
+    axes, ``matrix`` has shape (n, n), (n,), (n, n + 1) or (n + 1, n + 1), and ``offset`` () or (n,). The result has the
+    shape ``output_shape``.
 
     Examples
     --------
@@ -293,34 +233,8 @@ def shift(
 ) -> Tensor:
     """Shift an array.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    shift : float, or array or sequence of floats
-        The shift along each axis.
-    output : None
-        Not supported.
-    order : int
-        0 to 5, as in ``map_coordinates``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-    cval : number
-        The value outside.
-    prefilter : bool
-        As in ``map_coordinates``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input``, differentiable in ``input`` and ``shift``.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``map_coordinates``.
-    ShapeError
-        If the number of shifts differs from the number of axes.
+    Like ``scipy.ndimage.shift``, differentiable with respect to ``input`` and ``shift``. The result has the shape of
+    ``input``.
 
     Examples
     --------
@@ -359,41 +273,8 @@ def rotate(
 ) -> Tensor:
     """Rotate an array in the plane of two axes.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least two axes.
-    angle : float
-        The angle in degrees.
-    axes : tuple of two ints
-        The axes of the plane.
-    reshape : bool
-        If True, the result contains the whole rotated plane. The value of the angle is then read, as the shape depends
-        on it.
-    output : None
-        Not supported.
-    order : int
-        0 to 5, as in ``map_coordinates``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-    cval : number
-        The value outside.
-    prefilter : bool
-        As in ``map_coordinates``.
-
-    Returns
-    -------
-    array
-        Differentiable in ``input`` and ``angle``.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``map_coordinates``.
-    ShapeError
-        If the angle is not a number, or if there are not two axes.
-    TracedValueError
-        If ``reshape`` is True and the angle is not known in ``jit`` or ``vmap``.
+    Like ``scipy.ndimage.rotate``, differentiable with respect to ``input`` and ``angle``. If ``reshape`` is True, the
+    shape of the result depends on the angle: pass False under ``jit`` and ``vmap``, which hide its value.
 
     Examples
     --------
@@ -453,36 +334,7 @@ def zoom(
 ) -> Tensor:
     """Change the number of elements of an array along its axes.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    zoom : float or sequence of floats
-        Factor along each axis. New lengths are rounded.
-    output : None
-        Not supported.
-    order : int
-        0 to 5, as in ``map_coordinates``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-    cval : number
-        The value outside.
-    prefilter : bool
-        As in ``map_coordinates``.
-    grid_mode : bool
-        If True, align the edges of the outer elements instead of their centers.
-
-    Returns
-    -------
-    array
-        Differentiable in ``input``.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``map_coordinates``.
-    ShapeError
-        If the number of factors differs from the number of axes.
+    Like ``scipy.ndimage.zoom``, differentiable with respect to ``input``. The new lengths are rounded.
 
     Examples
     --------

@@ -58,40 +58,8 @@ def _filter(name: str, what: str, found: Callable[[Tensor], Tensor], example: st
     ) -> Any:
         """Return {what}.
 
-        Parameters
-        ----------
-        input : array
-            Array with at least one axis and a real dtype.
-        size : int or sequence of ints, optional
-            Number of neighbors along each axis.
-        footprint : array, optional
-            Mask of neighbors (nonzero elements), instead of ``size``. It is read on the host.
-        output : None
-            Not supported.
-        mode : str or sequence of str
-            The continuation of the array, as in ``correlate``, along each axis.
-        cval : number
-            The value outside, for ``"constant"``.
-        origin : int or sequence of ints
-            The shift of the window along each axis.
-        axes : int or sequence of ints, optional
-            Axes to filter along. By default, all.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``input`` and a floating dtype, also for integers. Equal extrema share the
-            derivative.
-
-        Raises
-        ------
-        ConfigurationError
-            If not exactly one of ``size`` and ``footprint`` is given, if ``mode`` is not supported, or if ``output`` is
-            given.
-        ShapeError
-            If the footprint is empty or has another number of axes.
-        DtypeError
-            If the input is complex.
+        Like ``scipy.ndimage.{name}``, for real ``input``, whose shape the result has. Equal extrema share the
+        derivative. ``footprint`` is read on the host.
         """
         return found(_neighbours(name, input, size, footprint, output, mode, cval, origin, axes))
 
@@ -146,41 +114,8 @@ def rank_filter(
 ) -> Tensor:
     """Return the neighbor of a given rank.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis and a real dtype.
-    rank : int
-        Rank, from 0 for the smallest. Negative ranks count from the largest.
-    size : int or sequence of ints, optional
-        Number of neighbors along each axis.
-    footprint : array, optional
-        Mask of neighbors (nonzero elements), instead of ``size``. It is read on the host.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int or sequence of ints
-        The shift of the window along each axis.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        If the rank is out of range, if not exactly one of ``size`` and ``footprint`` is given, if ``mode`` is not
-        supported, or if ``output`` is given.
-    ShapeError
-        If the footprint is empty or has another number of axes.
-    DtypeError
-        If the input is complex.
+    Like ``scipy.ndimage.rank_filter``, for real ``input``, whose shape the result has. ``footprint`` is read on the
+    host.
 
     Examples
     --------

@@ -65,28 +65,7 @@ def spline_filter1d(
 ) -> Tensor:
     """Return the coefficients of the spline through the elements along one axis.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    order : int
-        The order of the spline, 0 to 5.
-    axis : int
-        The axis.
-    output : dtype
-        Not supported. The result has the dtype of ``input``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input``. Differentiable.
-
-    Raises
-    ------
-    ConfigurationError
-        If the order or mode is not supported, or if ``output`` is given.
+    Like ``scipy.ndimage.spline_filter1d``: the result has the shape and dtype of ``input``.
 
     Notes
     -----
@@ -112,26 +91,7 @@ def spline_filter1d(
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Tensor:
     """Return the coefficients of the spline through the elements along all axes.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    order : int
-        The order of the spline, 2 to 5.
-    output : dtype
-        Not supported. The result has the dtype of ``input``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input``. Differentiable.
-
-    Raises
-    ------
-    ConfigurationError
-        If the order or mode is not supported, or if ``output`` is given.
+    Like ``scipy.ndimage.spline_filter``: the result has the shape and dtype of ``input``.
 
     Examples
     --------

@@ -26,30 +26,7 @@ def _of_dtype(values: Any, x: Tensor) -> Tensor:
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Tensor:
     """Subtract the mean, or least-squares lines, along an axis.
 
-    Parameters
-    ----------
-    data : array
-        Array with at least one axis.
-    axis : int
-        The axis.
-    type : str
-        ``"linear"`` or ``"constant"``.
-    bp : int or sequence of ints
-        Indices at which a new line begins, for ``"linear"``.
-    overwrite_data : bool
-        Not supported: must be False.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``data``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``type`` is not supported, or if ``overwrite_data`` is True.
-    ShapeError
-        If an index is not in the data.
+    Like ``scipy.signal.detrend``: the result has the shape of ``data``. ``overwrite_data`` is not supported.
 
     Examples
     --------
@@ -84,26 +61,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
     """Return the analytic signal, whose imaginary part is the Hilbert transform.
 
-    Parameters
-    ----------
-    x : array
-        A real signal.
-    N : int, optional
-        The length, to which ``x`` is cropped or padded with zeros along ``axis``.
-    axis : int
-        The axis of time.
-
-    Returns
-    -------
-    array
-        Complex.
-
-    Raises
-    ------
-    DtypeError
-        If the signal is complex.
-    ShapeError
-        If the length is less than 1.
+    Like ``scipy.signal.hilbert``: the result is complex and has the shape of the real ``x``, except for ``N``.
 
     Examples
     --------
@@ -153,30 +111,8 @@ def savgol_coeffs(
 ) -> Tensor:
     """Return the coefficients of a Savitzky-Golay filter.
 
-    Parameters
-    ----------
-    window_length : int
-        The number of coefficients.
-    polyorder : int
-        Degree of the least-squares polynomials, less than ``window_length``.
-    deriv : int
-        The order of the derivative of the polynomial.
-    delta : float
-        The distance of the samples.
-    pos : float, optional
-        Position in the window at which the polynomial is evaluated. By default, the middle.
-    use : str
-        ``"conv"``: order for a convolution. ``"dot"``: order of the values.
-
-    Returns
-    -------
-    array
-        A Tensor where ``agrad.numpy`` creates arrays, computed on the host.
-
-    Raises
-    ------
-    ConfigurationError
-        If the degree, the position or ``use`` is not valid.
+    Like ``scipy.signal.savgol_coeffs``: a constant of shape (``window_length``,), computed on the host and created
+    where ``agrad.numpy`` creates arrays.
 
     Examples
     --------
@@ -204,37 +140,7 @@ def savgol_filter(
 ) -> Tensor:
     """Smooth with least-squares polynomials in a moving window.
 
-    Parameters
-    ----------
-    x : array
-        The signal.
-    window_length : int
-        The length of the window.
-    polyorder : int
-        The degree of the polynomials, less than ``window_length``.
-    deriv : int
-        The order of the derivative of the polynomials.
-    delta : float
-        The distance of the samples.
-    axis : int
-        The axis of time.
-    mode : str
-        ``"interp"``: the polynomials of the first and the last window hold up to the ends. ``"mirror"``,
-        ``"constant"``, ``"nearest"`` or ``"wrap"``: the signal is continued, as in ``ndimage``.
-    cval : number
-        The value outside, for ``"constant"``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``x``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``mode`` is not supported, or if the degree is not less than the window length.
-    ShapeError
-        If the window is longer than the signal with ``"interp"``.
+    Like ``scipy.signal.savgol_filter``: the result has the shape of ``x``.
 
     Examples
     --------

@@ -131,36 +131,8 @@ def periodogram(
 ) -> Any:
     """Estimate the power spectrum by one Fourier transform.
 
-    Parameters
-    ----------
-    x : array
-        The signal.
-    fs : float
-        The number of samples in a unit of time.
-    window : str, tuple or array
-        Window as for ``get_window``, or its values.
-    nfft : int, optional
-        The length of the transforms, for which segments are padded with zeros or cropped.
-    detrend : str or False
-        ``"constant"``, ``"linear"`` or False, as in ``detrend``, for each segment.
-    return_onesided : bool
-        For real signals the frequencies from 0 on, with the power of their negatives.
-    scaling : str
-        ``"density"`` for the power per frequency, ``"spectrum"`` for the power.
-    axis : int
-        The axis of time.
-
-    Returns
-    -------
-    tuple of arrays
-        The frequencies and the power, which is differentiable in ``x`` and in an array ``window``.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is not supported.
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.signal.periodogram``, differentiable with respect to ``x`` and an array ``window``. The frequencies are
+    constants of shape (f,), and replace the axis of time of the power.
 
     Examples
     --------
@@ -198,43 +170,7 @@ def welch(
 ) -> Any:
     """Estimate the power spectrum by the mean over overlapping segments.
 
-    Parameters
-    ----------
-    x : array
-        The signal.
-    fs : float
-        The number of samples in a unit of time.
-    window : str, tuple or array
-        Window as for ``get_window``, or its values.
-    nperseg : int, optional
-        Length of a segment, at most the length of the signal. By default, the length of an array ``window``, otherwise
-        256.
-    noverlap : int, optional
-        The overlap of segments, by default half of their length.
-    nfft : int, optional
-        The length of the transforms, for which segments are padded with zeros.
-    detrend : str or False
-        ``"constant"``, ``"linear"`` or False, as in ``detrend``, for each segment.
-    return_onesided : bool
-        For real signals the frequencies from 0 on, with the power of their negatives.
-    scaling : str
-        ``"density"`` for the power per frequency, ``"spectrum"`` for the power.
-    axis : int
-        The axis of time.
-    average : str
-        ``"mean"``. The SciPy option ``"median"`` is not supported.
-
-    Returns
-    -------
-    tuple of arrays
-        The frequencies and the power, which is differentiable in ``x`` and in an array ``window``.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is not supported.
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.signal.welch``, with the results of ``periodogram``. ``average="median"`` is not supported.
 
     Examples
     --------
@@ -269,44 +205,8 @@ def spectrogram(
 ) -> Any:
     """Estimate the power spectrum of each segment.
 
-    Parameters
-    ----------
-    x : array
-        The signal.
-    fs : float
-        The number of samples in a unit of time.
-    window : str, tuple or array
-        Window as for ``get_window``, or its values.
-    nperseg : int, optional
-        Length of a segment, at most the length of the signal. By default, the length of an array ``window``, otherwise
-        256.
-    noverlap : int, optional
-        The overlap of segments, by default an eighth of their length.
-    nfft : int, optional
-        The length of the transforms, for which segments are padded with zeros.
-    detrend : str or False
-        ``"constant"``, ``"linear"`` or False, as in ``detrend``, for each segment.
-    return_onesided : bool
-        For real signals the frequencies from 0 on, with the power of their negatives.
-    scaling : str
-        ``"density"`` for the power per frequency, ``"spectrum"`` for the power.
-    axis : int
-        The axis of time.
-    mode : str
-        ``"psd"``. Other SciPy modes are not supported: use ``stft``.
-
-    Returns
-    -------
-    tuple of arrays
-        The frequencies, the times of the middles of segments, and the power, with times along the last axis. It is
-        differentiable in ``x`` and in an array ``window``.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is not supported.
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.signal.spectrogram``, with the results of ``periodogram``, and the times of segments along the last
+    axis. Other modes than ``"psd"`` are not supported: use ``stft``.
 
     Examples
     --------
@@ -341,45 +241,8 @@ def stft(
 ) -> Any:
     """Return the Fourier transforms of overlapping segments.
 
-    Parameters
-    ----------
-    x : array
-        The signal.
-    fs : float
-        The number of samples in a unit of time.
-    window : str, tuple or array
-        Window as for ``get_window``, or its values.
-    nperseg : int
-        Length of a segment, at most the length of the signal.
-    noverlap : int, optional
-        The overlap of segments, by default half of their length.
-    nfft : int, optional
-        The length of the transforms, for which segments are padded with zeros.
-    detrend : str or False
-        ``"constant"``, ``"linear"`` or False, as in ``detrend``, for each segment.
-    return_onesided : bool
-        For real signals the frequencies from 0 on.
-    boundary : str or None
-        The continuation by half a segment at both ends: ``"zeros"``, ``"even"``, ``"odd"``, ``"constant"`` or None.
-    padded : bool
-        If True, pad with zeros to an integer number of segments.
-    axis : int
-        The axis of time.
-    scaling : str
-        ``"spectrum"`` or ``"psd"``.
-
-    Returns
-    -------
-    tuple of arrays
-        The frequencies, the times of the middles of segments, and the complex transforms, with times along the last
-        axis. They are differentiable in ``x`` and in an array ``window``.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is not supported.
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.signal.stft``: constant frequencies of shape (f,), constant times of shape (t,), and complex transforms
+    with times along the last axis. They are differentiable with respect to ``x`` and an array ``window``.
 
     Examples
     --------
@@ -439,46 +302,13 @@ def istft(
 ) -> Any:
     """Return the signal of the transforms of ``stft``.
 
-    Parameters
-    ----------
-    Zxx : array
-        Complex transforms.
-    fs : float
-        The number of samples in a unit of time.
-    window : str, tuple or array
-        Scaling of ``stft``.
-    nperseg : int, optional
-        Length of a segment. By default, the length of the transforms.
-    noverlap : int, optional
-        The overlap of segments, by default half of their length.
-    nfft : int, optional
-        The length of the transforms.
-    input_onesided : bool
-        The negative frequencies are left out, and the signal is real.
-    boundary : bool
-        Cut half a segment off both ends.
-    time_axis, freq_axis : int
-        The axes of times and of frequencies.
-    scaling : str
-        Scaling of ``stft``.
-
-    Returns
-    -------
-    tuple of arrays
-        Times and signal. The time axis of the signal is at the time axis of ``Zxx``. For several signals, SciPy returns
-        times of another length. Differentiable with respect to ``Zxx`` and an array ``window``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``scaling`` is not supported.
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.signal.istft``, differentiable with respect to ``Zxx`` and an array ``window``. The times have the
+    length of the signal, whereas SciPy returns times of another length for several signals.
 
     Notes
     -----
-    Uses the least-squares estimate of Griffin and Lim, Signal estimation from modified short-time Fourier transform,
-    IEEE Trans. Acoust. 32 (1984). As in SciPy, samples that no window covers are not divided.
+    The least-squares estimate of Griffin and Lim, Signal estimation from modified short-time Fourier transform, IEEE
+    Trans. Acoust. 32 (1984). As in SciPy, samples that no window covers are not divided.
 
     Examples
     --------

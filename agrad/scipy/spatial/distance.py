@@ -50,17 +50,8 @@ def _between(metric: str, u: Any, v: Any, **options: Any) -> Tensor:
 def euclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the root of the sum of squared differences.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    w : array, optional
-        Weights of the squares, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape (). The derivative at equal vectors is 0.
+    Like ``scipy.spatial.distance.euclidean``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has shape
+    (). The derivative at equal vectors is 0.
 
     Examples
     --------
@@ -78,17 +69,8 @@ def euclidean(u: Any, v: Any, w: Any = None) -> Tensor:
 def sqeuclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of squared differences.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    w : array, optional
-        Weights of the squares, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.sqeuclidean``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has
+    shape ().
 
     Examples
     --------
@@ -106,17 +88,8 @@ def sqeuclidean(u: Any, v: Any, w: Any = None) -> Tensor:
 def seuclidean(u: Any, v: Any, V: Any) -> Tensor:
     """Return the Euclidean distance of vectors divided by deviations.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    V : array
-        The variances of the components.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.seuclidean``: ``u``, ``v`` and the variances ``V`` have shape (n,), the result has
+    shape ().
 
     Examples
     --------
@@ -134,17 +107,8 @@ def seuclidean(u: Any, v: Any, V: Any) -> Tensor:
 def cityblock(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of absolute differences.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    w : array, optional
-        Weights, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.cityblock``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has shape
+    ().
 
     Examples
     --------
@@ -162,17 +126,9 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Tensor:
 def chebyshev(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the largest absolute difference.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    w : array, optional
-        As in SciPy, components of weight 0 are ignored, and all other weights are equal.
-
-    Returns
-    -------
-    array
-        Array of shape (). Equal largest differences share the derivative evenly.
+    Like ``scipy.spatial.distance.chebyshev``: ``u``, ``v`` and ``w`` have shape (n,), the result has shape ().
+    Components of weight 0 are ignored, and all other weights are equal. Equal largest differences share the derivative
+    evenly.
 
     Examples
     --------
@@ -190,19 +146,8 @@ def chebyshev(u: Any, v: Any, w: Any = None) -> Tensor:
 def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Tensor:
     """Return the norm of order ``p`` of the difference.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    p : float
-        Order, greater than 0; a constant. Infinity for the largest difference.
-    w : array, optional
-        Weights of the powers, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.minkowski``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has shape
+    (). ``p`` is a constant greater than 0, or infinity.
 
     Examples
     --------
@@ -220,21 +165,9 @@ def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Tensor:
 def cosine(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return one less the cosine of the angle between vectors.
 
-    Parameters
-    ----------
-    u, v : array
-        Real vectors of one length. For a zero vector, the result is NaN.
-    w : array, optional
-        Weights of the products, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
-
-    Notes
-    -----
-    It is computed as half the squared distance of the unit vectors, which keeps the digits of small angles.
+    Like ``scipy.spatial.distance.cosine``: the real vectors ``u``, ``v`` and the weights ``w`` have shape (n,), the
+    result has shape (). It is NaN for a zero vector. It is computed as half the squared distance of the unit vectors,
+    which keeps the digits of small angles.
 
     Examples
     --------
@@ -252,19 +185,8 @@ def cosine(u: Any, v: Any, w: Any = None) -> Tensor:
 def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Tensor:
     """Return one less the correlation of two vectors.
 
-    Parameters
-    ----------
-    u, v : array
-        Real vectors of one length. For a constant vector, the result is NaN or determined by rounding.
-    w : array, optional
-        Weights, not negative.
-    centered : bool
-        If True, subtract the means. Otherwise, compute ``cosine``.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.correlation``: the real vectors ``u``, ``v`` and the weights ``w`` have shape (n,),
+    the result has shape (). For a constant vector, it is NaN or determined by rounding.
 
     Examples
     --------
@@ -282,17 +204,8 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Tensor:
 def canberra(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of ``|u - v| / (|u| + |v|)``.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length. Components that are 0 in both add 0.
-    w : array, optional
-        Weights, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.canberra``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has shape
+    (). Components that are 0 in both vectors add 0.
 
     Examples
     --------
@@ -310,17 +223,8 @@ def canberra(u: Any, v: Any, w: Any = None) -> Tensor:
 def braycurtis(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of ``|u - v|`` over the sum of ``|u + v|``.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    w : array, optional
-        Weights, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.braycurtis``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has shape
+    ().
 
     Examples
     --------
@@ -338,17 +242,8 @@ def braycurtis(u: Any, v: Any, w: Any = None) -> Tensor:
 def mahalanobis(u: Any, v: Any, VI: Any) -> Tensor:
     """Return the distance of vectors by an inverse covariance.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    VI : array
-        The inverse of the covariance matrix.
-
-    Returns
-    -------
-    array
-        Array of shape (): the square root of ``(u - v) VI (u - v)``.
+    Like ``scipy.spatial.distance.mahalanobis``: ``u`` and ``v`` have shape (n,), the inverse covariance ``VI`` has
+    shape (n, n), and the result has shape ().
 
     Examples
     --------
@@ -366,22 +261,9 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Tensor:
 def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, keepdims: bool = False) -> Tensor:
     """Return the Jensen-Shannon distance between probability vectors.
 
-    Parameters
-    ----------
-    p, q : array
-        Probabilities, which are divided by their sums.
-    base : float, optional
-        The base of the logarithm, e by default.
-    axis : int
-        The axis of the probabilities.
-    keepdims : bool
-        Keep the axis with length one.
-
-    Returns
-    -------
-    array
-        Square root of the mean divergence from the mean of both. At equal probabilities, the derivative is 0. With
-        respect to a probability of 0, it is infinite if the other probability is not 0, otherwise 0.
+    Like ``scipy.spatial.distance.jensenshannon``: ``p`` and ``q`` are divided by their sums along ``axis``, which is
+    removed. At equal probabilities, the derivative is 0. With respect to a probability of 0, it is infinite if the
+    other probability is not 0, otherwise 0.
 
     Examples
     --------
@@ -445,30 +327,10 @@ def _table(X: Any, *more: Any) -> list[Tensor]:
 def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Tensor:
     """Return the distances between all vectors of two tables.
 
-    Parameters
-    ----------
-    XA, XB : array
-        Real, of shapes (m, k) and (n, k): vectors by rows.
-    metric : str or callable
-        The name of a function of this module, or a function of two vectors of agrad's functions, that is called under
-        ``vmap``.
-    out : None
-        Not supported.
-    **kwargs
-        Options of the metric. By default, ``V`` of ``seuclidean`` contains the variances of all vectors and ``VI`` of
-        ``mahalanobis`` the inverse of their covariance, both differentiable.
-
-    Returns
-    -------
-    array
-        Array of shape (m, n). An array of shape (m, n, k) is created as an intermediate result.
-
-    Raises
-    ------
-    ShapeError, DtypeError
-        If shapes do not match, or if vectors are complex.
-    ConfigurationError
-        If the metric is not known.
+    Like ``scipy.spatial.distance.cdist``: ``XA`` of shape (m, k) and ``XB`` of shape (n, k) are real, the result has
+    shape (m, n). An array of shape (m, n, k) is an intermediate result. ``metric`` is the name of a function of this
+    module, or a function of two vectors, which is called under ``vmap``. By default, ``V`` of ``seuclidean`` and ``VI``
+    of ``mahalanobis`` come from the vectors and are differentiable. ``out`` is not supported.
 
     Examples
     --------
@@ -489,28 +351,8 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwa
 def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Tensor:
     """Return the distances between the vectors of a table.
 
-    Parameters
-    ----------
-    X : array
-        Real, of shape (m, k): vectors by rows.
-    metric : str or callable
-        As for ``cdist``.
-    out : None
-        Not supported.
-    **kwargs
-        Options of the metric, as of ``cdist``.
-
-    Returns
-    -------
-    array
-        Array of shape (m (m - 1) / 2,): distances of vectors i < j, ordered by i and then by j.
-
-    Raises
-    ------
-    ShapeError, DtypeError
-        If the shape is not supported, or if vectors are complex.
-    ConfigurationError
-        If the metric is not known.
+    Like ``scipy.spatial.distance.pdist``: ``X`` of shape (m, k) is real, the result has shape (m (m - 1) / 2,). The
+    other arguments are those of ``cdist``.
 
     Examples
     --------
@@ -531,24 +373,9 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
 def squareform(X: Any, force: str = "no", checks: bool = True) -> Tensor:
     """Convert distances of pairs to a square matrix, and back.
 
-    Parameters
-    ----------
-    X : array
-        Distances as ``pdist`` returns them, or a square matrix.
-    force : str
-        "tomatrix" or "tovector" for an error if ``X`` is not of the other form.
-    checks : bool
-        Raise an error for a matrix that is not symmetric, or not 0 on its diagonal, where its values can be read.
-
-    Returns
-    -------
-    array
-        The symmetric matrix with zeros on its diagonal, or the part above the diagonal of a matrix.
-
-    Raises
-    ------
-    ShapeError
-        If the shape is not supported, or if a matrix fails the checks.
+    Like ``scipy.spatial.distance.squareform``, between shapes (n (n - 1) / 2,) and (n, n). A matrix is checked only if
+    its values can be read. One that is not symmetric with a diagonal of zeros raises ``ShapeError``, unless ``checks``
+    is False.
 
     Examples
     --------

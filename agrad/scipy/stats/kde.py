@@ -11,27 +11,13 @@ from agrad.scipy.shared import arrays, function
 class gaussian_kde:
     """A density estimate by Gaussian kernels, differentiable in points and data.
 
-    Parameters
-    ----------
-    dataset : array
-        The data, (points,) or (dimensions, points).
-    bw_method : {"scott", "silverman"}, number or callable, optional
-        Bandwidth factor. By default, the Scott factor. A callable receives the estimate and returns the factor.
-    weights : array, optional
-        Weights of the points, shape (points,). They are divided by their sum.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match.
-    OperandError
-        If ``bw_method`` is not supported, or if there are fewer than two points.
+    Like ``scipy.stats.gaussian_kde``, differentiable with respect to points, data, weights and a bandwidth factor:
+    ``dataset`` has shape (n,) or (d, n), ``weights`` (n,), and points (m,) or (d, m).
 
     Notes
     -----
     The covariance of the kernels is the covariance of the data times the squared factor. With n = 1 / (sum of squared
-    weights) and d dimensions, the Scott factor is n**(-1 / (d + 4)), and the Silverman factor is (n (d + 2) / 4)**(-1 /
-    (d + 4)).
+    weights), the Scott factor is n**(-1 / (d + 4)), and the Silverman factor is (n (d + 2) / 4)**(-1 / (d + 4)).
 
     Examples
     --------
@@ -86,10 +72,6 @@ class gaussian_kde:
     def scotts_factor(self) -> Any:
         """Return Scott's factor.
 
-        Returns
-        -------
-        array
-
         Examples
         --------
         >>> from agrad.scipy import stats
@@ -101,10 +83,6 @@ class gaussian_kde:
 
     def silverman_factor(self) -> Any:
         """Return Silverman's factor.
-
-        Returns
-        -------
-        array
 
         Examples
         --------
@@ -118,15 +96,8 @@ class gaussian_kde:
     def set_bandwidth(self, bw_method: Any = None) -> None:
         """Set the bandwidth.
 
-        Parameters
-        ----------
-        bw_method : {"scott", "silverman"}, number or callable, optional
-            Bandwidth factor. By default, the Scott factor.
-
-        Raises
-        ------
-        OperandError
-            If ``bw_method`` is not supported.
+        ``bw_method`` is "scott", "silverman", a number, or a callable that receives the estimate and returns the
+        factor.
 
         Examples
         --------
@@ -181,22 +152,7 @@ class gaussian_kde:
         return function(lambda *given: x)(*self._given)
 
     def logpdf(self, x: Any) -> Any:
-        """Return the logarithm of the density at points.
-
-        Parameters
-        ----------
-        x : array
-            Points, (points,) or (dimensions, points).
-
-        Returns
-        -------
-        array
-            One number for each point.
-
-        Raises
-        ------
-        ShapeError
-            If the points have another number of dimensions.
+        """Return the logarithm of the density at m points, shape (m,).
 
         Examples
         --------
@@ -208,22 +164,7 @@ class gaussian_kde:
         return self._logpdf(x, *self._given)
 
     def evaluate(self, points: Any) -> Any:
-        """Return the density at points.
-
-        Parameters
-        ----------
-        points : array
-            Points, (points,) or (dimensions, points).
-
-        Returns
-        -------
-        array
-            One number for each point.
-
-        Raises
-        ------
-        ShapeError
-            If the points have another number of dimensions.
+        """Return the density at m points, shape (m,).
 
         Examples
         --------
@@ -235,18 +176,7 @@ class gaussian_kde:
         return self._pdf(points, *self._given)
 
     def pdf(self, x: Any) -> Any:
-        """Return the density at points.
-
-        Parameters
-        ----------
-        x : array
-            Points, (points,) or (dimensions, points).
-
-        Returns
-        -------
-        array
-            One number for each point.
-        """
+        """Return the density at m points, shape (m,)."""
         return self.evaluate(x)
 
     __call__ = evaluate
