@@ -269,12 +269,7 @@ def _moved(q: Any, where: np.ndarray, counts: np.ndarray, inverse: Any, method: 
 
 def _register(name: str, scale: float, skip_nan: bool) -> None:
     def handler(
-        a: Floating,
-        q: Any,
-        axis: Any = None,
-        method: str = "linear",
-        keepdims: bool = False,
-        interpolation: Any = None,
+        a: Floating, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False, interpolation: Any = None
     ) -> Any:
         method = method if interpolation is None else interpolation
         # an array of quantiles has float64, and NumPy promotes the result to it

@@ -17,7 +17,7 @@ from agrad.errors import OperandError
 from agrad.interop.arguments import is_complex
 from agrad.interop.scipy import WORDS, documentation, riemann_zeta
 from agrad.ops.special import complex
-from agrad.scipy.shared import array, arrays, as_complex, function, is_array
+from agrad.scipy.shared import array, arrays, as_complex, function, is_array, unsupported
 
 _ORDERED = ("jn", "jv")
 """Functions whose order is one number of the host."""
@@ -116,11 +116,7 @@ def log_softmax(x: Any, axis: Any = None) -> Tensor:
     return agrad.special.log_softmax(array(x), axis)
 
 
-def _exact(name: str, exact: Any) -> None:
-    if exact:
-        raise OperandError(f"{name}: exact={exact!r} is not supported. Call math.{name} for integers.")
-
-
+@unsupported("exact", fix="Call math.comb for integers", error=OperandError)
 @function
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Tensor:
     """Return the number of combinations of k out of N things.
@@ -136,7 +132,6 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Te
     >>> round(float(agrad.grad(special.comb)(5.0, 2.0)), 6)
     4.5
     """
-    _exact("comb", exact)
     N, k = arrays(N, k)
     one = agrad.ones_like(N + k)
     if repetition:
@@ -150,6 +145,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Te
     return agrad.where(empty, other, found)
 
 
+@unsupported("exact", fix="Call math.perm for integers", error=OperandError)
 @function
 def perm(N: Any, k: Any, exact: bool = False) -> Tensor:
     """Return the number of permutations of k out of N things.
@@ -165,7 +161,6 @@ def perm(N: Any, k: Any, exact: bool = False) -> Tensor:
     >>> round(float(agrad.grad(special.perm)(5.0, 2.0)), 6)
     9.0
     """
-    _exact("perm", exact)
     N, k = arrays(N, k)
     inside = (k <= N) & (N >= 0) & (k >= 0)
     one = agrad.ones_like(N + k)
@@ -174,6 +169,8 @@ def perm(N: Any, k: Any, exact: bool = False) -> Tensor:
     return agrad.where(inside, found, agrad.zeros_like(found))
 
 
+@unsupported("exact", fix="Call math.factorial for integers", error=OperandError)
+@unsupported("extend", fix="Call gamma(n + 1) for other extensions", error=OperandError)
 @function
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Tensor:
     """Return the factorial, as the gamma function of n + 1.
@@ -189,9 +186,6 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Tensor:
     >>> round(float(agrad.grad(special.factorial)(0.0)), 6)
     -0.577216
     """
-    _exact("factorial", exact)
-    if extend != "zero":
-        raise OperandError(f"factorial: extend must be 'zero', got {extend!r}. Call gamma(n + 1) for other extensions.")
     n = array(n)
     inside = ~(n < 0)
     found = agrad.special.gamma(agrad.where(inside, n, agrad.zeros_like(n)) + 1)

@@ -6,9 +6,9 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
+from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant
-from agrad.scipy.shared import arrays, function, ratio
+from agrad.scipy.shared import arrays, function, ratio, unsupported
 
 __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid"]
 
@@ -168,6 +168,7 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
     return agrad.moveaxis(out, -1, axis)
 
 
+@unsupported("show")
 @function
 def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Tensor:
     """Integrate samples by Romberg's method.
@@ -183,8 +184,6 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Tensor:
     >>> agrad.grad(lambda y: integrate.romb(y, dx=0.25))(y).round(4)
     array([0.0778, 0.3556, 0.1333, 0.3556, 0.0778])
     """
-    if show:
-        raise RefusedFunctionError("romb: show=True is not supported. Leave it out.")
     y, step = _samples(y, None, dx, axis, 2)
     n = y.shape[-1] - 1
     if n & (n - 1):

@@ -9,7 +9,8 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant
-from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, piece_of, real_beside, real_places
+from agrad.scipy.interpolate.nodes import column, increasing, laid_out, piece_of, real_beside, real_places
+from agrad.scipy.shared import method
 
 
 def _factors(numbers: Any, like: Any) -> Tensor:

@@ -8,9 +8,10 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
+from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import constant
-from agrad.scipy.interpolate.nodes import method, real_beside, real_places
+from agrad.scipy.interpolate.nodes import real_beside, real_places
+from agrad.scipy.shared import method, unsupported
 
 
 def _where_apart(f: Callable[[Any], Any]) -> Callable[[Any], Tensor]:
@@ -63,6 +64,7 @@ class RBFInterpolator:
     array([[1., 1.]])
     """
 
+    @unsupported("neighbors", fix="Leave it out to use all points")
     def __init__(
         self,
         y: Any,
@@ -73,8 +75,6 @@ class RBFInterpolator:
         epsilon: Any = None,
         degree: int | None = None,
     ) -> None:
-        if neighbors is not None:
-            raise RefusedFunctionError("RBFInterpolator: neighbors is not supported. Leave it out to use all points.")
         if kernel not in _KERNELS:
             raise ConfigurationError(f"RBFInterpolator: kernel must be one of {', '.join(_KERNELS)}, got {kernel!r}")
         self._kernel, least = _KERNELS[kernel]

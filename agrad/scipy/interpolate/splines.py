@@ -9,8 +9,8 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant, is_concrete, values_of
-from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, real_beside, real_places
-from agrad.scipy.shared import array, ratio
+from agrad.scipy.interpolate.nodes import column, increasing, laid_out, real_beside, real_places
+from agrad.scipy.shared import array, method, ratio
 
 __all__ = ["BSpline", "make_interp_spline"]
 

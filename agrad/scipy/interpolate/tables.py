@@ -12,8 +12,8 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
 from agrad.interop.arguments import axis_of, is_complex, is_concrete, values_of
 from agrad.scipy.interpolate.cubic import CubicSpline
-from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, piece_of, real_beside, real_places
-from agrad.scipy.shared import arrays
+from agrad.scipy.interpolate.nodes import column, increasing, laid_out, piece_of, real_beside, real_places
+from agrad.scipy.shared import arrays, method, unsupported
 
 __all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
 
@@ -140,6 +140,7 @@ class RegularGridInterpolator:
     array([[1., 1.]])
     """
 
+    @unsupported("solver", "solver_args")
     def __init__(
         self,
         points: Sequence[Any],
@@ -151,8 +152,6 @@ class RegularGridInterpolator:
         solver: Any = None,
         solver_args: Any = None,
     ) -> None:
-        if solver is not None or solver_args is not None:
-            raise RefusedFunctionError("RegularGridInterpolator: solver is not supported. Leave it out.")
         self._given = (*points, values)
         values, *axes = arrays(values, *points)
         if len(axes) > values.ndim or [x.shape for x in axes] != [(n,) for n in values.shape[: len(axes)]]:
@@ -180,6 +179,7 @@ class RegularGridInterpolator:
             raise RefusedFunctionError(f"RegularGridInterpolator: method must be 'linear' or 'nearest', got {method!r}")
         return method
 
+    @unsupported("nu", fix="Differentiate the call instead")
     @method
     def __call__(self, xi: Any, method: str | None = None, *, nu: Any = None) -> Any:
         """Evaluate the interpolant at points.
@@ -187,8 +187,6 @@ class RegularGridInterpolator:
         ``xi`` has shape (..., d) for d axes, or is a tuple of coordinates. The result has shape (..., *rest). ``nu`` is
         not supported.
         """
-        if nu is not None:
-            raise RefusedFunctionError("RegularGridInterpolator: nu is not supported. Differentiate the call instead.")
         method, d = self._chosen(method or self.method), len(self._axes)
         if isinstance(xi, tuple):
             xi = agrad.stack(agrad.broadcast_arrays(*arrays(*xi)), axis=-1)

@@ -41,6 +41,7 @@ def _above(ab: Tensor, lower: bool) -> int:
     return 0 if lower else ab.shape[-2] - 1
 
 
+@function
 def solve_banded(
     l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
@@ -58,13 +59,8 @@ def solve_banded(
     >>> agrad.grad(lambda b: agrad.sum(linalg.solve_banded((1, 1), banded, b)))(b).round(6)
     array([0.4, 0.2])
     """
-    return _solve_banded(*l_and_u, ab, b)
-
-
-@function
-def _solve_banded(l: Any, u: Any, ab: Any, b: Any) -> Any:  # noqa: E741 - SciPy's name
     ab, b = arrays(ab, b)
-    ab, below, above = matrices(ab, "solve_banded"), int(l), int(u)
+    ab, (below, above) = matrices(ab, "solve_banded"), map(int, l_and_u)
     if ab.shape[-2] != below + above + 1:
         raise ShapeError(f"solve_banded: ab must have l + u + 1 = {below + above + 1} rows, got {ab.shape[-2]}")
     return agrad.linalg.solve(_full(ab, above), b)
@@ -120,6 +116,7 @@ def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, ch
     return _diagonals(_factor(ab, lower), _above(ab, lower), ab.shape[-2])
 
 
+@function
 def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Solve ``a @ x = b`` by the Cholesky factor of a banded matrix.
 
@@ -135,11 +132,7 @@ def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check
     >>> agrad.grad(lambda b: linalg.cho_solve_banded((factor, False), b)[0])(b).round(4)
     array([ 0.3125, -0.125 ])
     """
-    return _cho_solve_banded(*cb_and_lower, b)
-
-
-@function
-def _cho_solve_banded(cb: Any, lower: bool, b: Any) -> Any:
+    cb, lower = cb_and_lower
     cb, b = arrays(cb, b)
     c = _full(matrices(cb, "cho_solve_banded"), _above(cb, lower))
     return agrad.linalg.cholesky_solve(c, b, upper=not lower)

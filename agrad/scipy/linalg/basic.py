@@ -9,7 +9,7 @@ from agrad import Tensor
 from agrad.errors import OperandError, ShapeError
 from agrad.interop.arguments import axes_of, is_complex
 from agrad.scipy.linalg.matrices import toeplitz
-from agrad.scipy.linalg.shared import matrices, mirrored, refuse, square
+from agrad.scipy.linalg.shared import matrices, mirrored, square
 from agrad.scipy.shared import array, arrays, function
 
 __all__ = ["det", "inv", "lstsq", "norm", "pinv", "solve", "solve_toeplitz", "solve_triangular"]
@@ -208,7 +208,8 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
            [-0.16]])
     """
     a = matrices(a, "pinv")
-    refuse("pinv", {"atol": atol or None}, "Pass rtol, which is relative to the largest singular value")
+    if atol:
+        raise OperandError("pinv: atol is not supported. Pass rtol, which is relative to the largest singular value.")
     rtol = _cutoff(a, rtol)
     out = agrad.linalg.pinv(a, rtol=rtol)
     return (out, agrad.linalg.matrix_rank(a, rtol=rtol)) if return_rank else out

@@ -9,8 +9,8 @@ from typing import Any
 import agrad
 from agrad import Tensor
 from agrad.errors import OperandError
-from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, refuse, square
-from agrad.scipy.shared import arrays, function
+from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, square
+from agrad.scipy.shared import arrays, function, unsupported
 
 __all__ = ["cho_factor", "cho_solve", "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
 
@@ -53,6 +53,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     return cholesky(a, lower), lower
 
 
+@function
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Return the solution x of ``a @ x = b`` by the Cholesky factor of ``a``.
 
@@ -68,15 +69,12 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     array([[-0.4688, -0.0625],
            [-0.0625,  0.125 ]])
     """
-    return _cho_solve(*c_and_lower, b)
-
-
-@function
-def _cho_solve(c: Any, lower: bool, b: Any) -> Any:
+    c, lower = c_and_lower
     c, b = arrays(c, b)
     return agrad.linalg.cholesky_solve(c, b, upper=not lower)
 
 
+@unsupported("pivoting", fix="Permute the columns of a before the call", error=OperandError)
 @function
 def qr(
     a: Any,
@@ -104,7 +102,6 @@ def qr(
            [-0.264,  0.6  ]])
     """
     a = matrices(a, "qr")
-    refuse("qr", {"pivoting": pivoting}, "Permute the columns of a before the call")
     if mode not in ("full", "economic", "r"):
         raise OperandError(f"qr: mode must be 'full', 'economic' or 'r', got {mode!r}")
     Q, R = agrad.linalg.qr(a, mode="reduced" if mode == "economic" else "complete")
@@ -158,6 +155,8 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Ten
     return agrad.linalg.svdvals(matrices(a, "svdvals"))
 
 
+@unsupported("type", fix="Multiply the problem by the inverse of a or b", error=OperandError)
+@unsupported("subset_by_value", fix="Select from all eigenvalues by a mask", error=OperandError)
 @function
 def eigh(
     a: Any,
@@ -191,8 +190,6 @@ def eigh(
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    refuse("eigh", {"type": None if type == 1 else type}, "Multiply the problem by the inverse of a or b")
-    refuse("eigh", {"subset_by_value": subset_by_value}, "Select from all eigenvalues by a mask")
     chosen = slice(None) if subset_by_index is None else slice(int(subset_by_index[0]), int(subset_by_index[1]) + 1)
     if b is None:
         x = mirrored(square(a, "eigh"), lower)
@@ -243,9 +240,13 @@ def eigvalsh(
     return eigh(a, b, lower=lower, eigvals_only=True, **how)
 
 
-_GENERALIZED = "give solve(b, a), whose eigenvalues are the generalized ones"
+_not_generalized = unsupported(
+    "b", "homogeneous_eigvals", fix="Pass solve(b, a), whose eigenvalues are the generalized ones", error=OperandError
+)
 
 
+@_not_generalized
+@unsupported("left", fix="Compute the eigenvectors of the conjugate transpose", error=OperandError)
 @function
 def eig(
     a: Any,
@@ -274,11 +275,10 @@ def eig(
            [0., 1.]])
     """
     a = square(a, "eig")
-    refuse("eig", {"b": b, "homogeneous_eigvals": homogeneous_eigvals}, _GENERALIZED)
-    refuse("eig", {"left": left}, "Compute the eigenvectors of the conjugate transpose")
     return tuple(agrad.linalg.eig(a)) if right else agrad.linalg.eigvals(a)
 
 
+@_not_generalized
 @function
 def eigvals(
     a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
@@ -296,5 +296,4 @@ def eigvals(
     array([[1., 0.],
            [0., 0.]])
     """
-    refuse("eigvals", {"b": b, "homogeneous_eigvals": homogeneous_eigvals}, _GENERALIZED)
     return agrad.linalg.eigvals(square(a, "eigvals"))

@@ -79,6 +79,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
     return packed, agrad.stack(pivots, axis=-1) if k else order[..., :0]
 
 
+@function
 def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Return the solution x of ``a @ x = b`` by the LU factors of ``a``.
 
@@ -93,11 +94,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: bool = False,
     >>> agrad.grad(lambda b: linalg.lu_solve(linalg.lu_factor(a), b)[0])(b).round(4)
     array([ 0.6, -0.2])
     """
-    return _lu_solve(*lu_and_piv, b, trans)
-
-
-@function
-def _lu_solve(lu: Any, piv: Any, b: Any, trans: Any) -> Any:
+    lu, piv = lu_and_piv
     lu, b = arrays(lu, b)
     n = square(lu, "lu_solve").shape[-1]
     if trans not in (0, 1, 2):

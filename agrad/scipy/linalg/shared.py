@@ -10,7 +10,7 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import OperandError, ShapeError
+from agrad.errors import ShapeError
 from agrad.interop.arguments import constant, is_complex
 from agrad.scipy.shared import array
 
@@ -76,10 +76,3 @@ def gathered(x: Tensor, index: np.ndarray) -> Tensor:
     if (index >= 0).all():
         return found
     return agrad.where(constant(index >= 0, x), found, agrad.zeros_like(found))
-
-
-def refuse(name: str, given: dict[str, Any], remedy: str) -> None:
-    """Raise ``OperandError`` for the options that are given and not None or False."""
-    for option, value in given.items():
-        if value is not None and value is not False:
-            raise OperandError(f"{name}: {option}={value!r} is not supported. {remedy}.")

@@ -10,8 +10,8 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.interop.arguments import is_complex
-from agrad.scipy.linalg.shared import adjoint, gathered, matrices, refuse, square
-from agrad.scipy.shared import arrays, as_complex, function
+from agrad.scipy.linalg.shared import adjoint, gathered, matrices, square
+from agrad.scipy.shared import arrays, as_complex, function, unsupported
 
 __all__ = ["eigh_tridiagonal", "funm", "polar", "schur"]
 
@@ -98,6 +98,7 @@ def _few(rest: Any, a: Tensor) -> Any:
     return agrad.linalg.matrix_norm(agrad.stop_gradient(rest)) <= eps**0.5 * agrad.linalg.matrix_norm(a)
 
 
+@unsupported("sort", fix="Leave it out, and sort the eigenvalues", error=OperandError)
 @function
 def schur(
     a: Any,
@@ -131,7 +132,6 @@ def schur(
     """
     if output not in ("real", "complex"):
         raise ConfigurationError(f"schur: output must be 'real' or 'complex', got {output!r}")
-    refuse("schur", {"sort": sort}, "Leave it out, and sort the eigenvalues")
     a = square(a, "schur")
     values, vectors = agrad.linalg.eig(a)
     z = agrad.linalg.qr(vectors)[0]
@@ -144,6 +144,7 @@ def schur(
     return _within(good, agrad.real(t)), _within(good, agrad.real(z))
 
 
+@unsupported("disp", error=OperandError)
 @function
 def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Tensor:
     """Return the function of each matrix that a function of numbers defines.
@@ -166,8 +167,6 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Tensor:
     array([[ 0.3802, -0.0528],
            [-0.0528,  0.0142]])
     """
-    if disp is not True:
-        raise OperandError(f"funm: disp must be True, got {disp!r}. Leave it out.")
     A = square(A, "funm")
     values, vectors = agrad.linalg.eig(A)
 

@@ -12,9 +12,9 @@ from agrad import Tensor
 from agrad.errors import DtypeError, ShapeError, TracedValueError
 from agrad.interop.arguments import axis_of, constant, flat, is_complex, is_concrete, on_axis, values_of
 from agrad.interop.scipy import WORDS
-from agrad.scipy.ndimage.filters import one_each, refuse_output
+from agrad.scipy.ndimage.filters import image_function, one_each
 from agrad.scipy.ndimage.splines import CONTINUED, checked_order, coefficients, weights
-from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.shared import array, arrays
 from agrad.scipy.signal.sliding import MODES, choice, padded
 
 __all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "zoom"]
@@ -61,10 +61,9 @@ def _place(i: Tensor, n: int, order: int, mode: str) -> Tensor:
 
 
 def _sampled(
-    name: str, x: Tensor, coordinates: list[Tensor], output: Any, order: Any, mode: str, cval: Any, prefilter: bool
+    name: str, x: Tensor, coordinates: list[Tensor], order: Any, mode: str, cval: Any, prefilter: bool
 ) -> Tensor:
     """Return the values at coordinates, one Tensor for each axis, which are broadcast."""
-    refuse_output(name, output)
     choice(f"{name}: mode", mode, tuple(MODES))
     order = checked_order(name, order)
     if not x.size:
@@ -130,7 +129,7 @@ def _real_pair(name: str, input: Any, numbers: Any) -> tuple[Tensor, Tensor]:
     return agrad.astype(wide, x.dtype), agrad.real(c) if is_complex(c) else c
 
 
-@function
+@image_function
 def map_coordinates(
     input: Any,
     coordinates: Any,
@@ -162,7 +161,7 @@ def map_coordinates(
     x, c = _real_pair("map_coordinates", input, coordinates)
     if not c.ndim or not x.ndim or c.shape[0] != x.ndim:
         raise ShapeError(f"map_coordinates: coordinates must have shape ({x.ndim}, ...), got {c.shape}")
-    return _sampled("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval, prefilter)
+    return _sampled("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], order, mode, cval, prefilter)
 
 
 def _grid(c: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
@@ -172,7 +171,7 @@ def _grid(c: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
     ]
 
 
-@function
+@image_function
 def affine_transform(
     input: Any,
     matrix: Any,
@@ -218,10 +217,10 @@ def affine_transform(
         for j in [i] if c.ndim == 1 else range(n):
             at = at + (c[i] if c.ndim == 1 else c[i, j]) * grid[j]
         coordinates.append(at)
-    return _sampled("affine_transform", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("affine_transform", x, coordinates, order, mode, cval, prefilter)
 
 
-@function
+@image_function
 def shift(
     input: Any,
     shift: Any,
@@ -250,7 +249,7 @@ def shift(
         raise ShapeError(f"shift: shift must have shape ({x.ndim},), got {c.shape}")
     c = agrad.broadcast_to(c, (x.ndim,))
     coordinates = [at - c[i] for i, at in enumerate(_grid(c, x.shape))]
-    return _sampled("shift", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("shift", x, coordinates, order, mode, cval, prefilter)
 
 
 def _rotation(angle: Tensor) -> Tensor:
@@ -259,7 +258,7 @@ def _rotation(angle: Tensor) -> Tensor:
     return agrad.stack([agrad.stack([cos, sin]), agrad.stack([-sin, cos])])
 
 
-@function
+@image_function
 def rotate(
     input: Any,
     angle: Any,
@@ -310,7 +309,7 @@ def rotate(
     coordinates = [offset[i] + matrix[i, 0] * grid[0] + matrix[i, 1] * grid[1] for i in range(2)]
 
     def turned(part: Tensor) -> Tensor:
-        return _sampled("rotate", part, coordinates, output, order, mode, cval, prefilter)
+        return _sampled("rotate", part, coordinates, order, mode, cval, prefilter)
 
     if x.ndim == 2:
         out = turned(x)
@@ -320,7 +319,7 @@ def rotate(
     return agrad.moveaxis(out, (-2, -1), plane)
 
 
-@function
+@image_function
 def zoom(
     input: Any,
     zoom: Any,
@@ -356,4 +355,4 @@ def zoom(
         else:
             places = np.linspace(0.0, n - 1.0, count) if count > 1 else np.zeros(count)
         coordinates.append(constant(places.astype(c.dtype.name).reshape(on_axis(count, i, x.ndim)), c))
-    return _sampled("zoom", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("zoom", x, coordinates, order, mode, cval, prefilter)

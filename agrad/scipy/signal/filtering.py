@@ -9,7 +9,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import along, axis_of, constant, is_concrete, on_axis, resized, values_of, zeros
-from agrad.scipy.shared import arrays, function
+from agrad.scipy.shared import arrays, function, unsupported
 from agrad.scipy.signal.sliding import choice, convolved, extended
 
 __all__ = ["filtfilt", "lfilter", "lfilter_zi", "sosfilt", "sosfilt_zi", "sosfiltfilt"]
@@ -217,6 +217,7 @@ def _both_ways(run: Any, x: Tensor, axis: int, edge: int) -> Tensor:
     return x[along(axis, slice(edge, x.shape[axis] - edge))]
 
 
+@unsupported("method", "irlen", error=ConfigurationError)
 @function
 def filtfilt(
     b: Any,
@@ -242,8 +243,6 @@ def filtfilt(
     >>> round(float(agrad.grad(lambda x: signal.filtfilt([0.5], [1.0, -0.5], x)[5])(x)[5]), 4)
     0.3329
     """
-    if method != "pad" or irlen is not None:
-        raise ConfigurationError(f"filtfilt: method must be 'pad' without irlen, got {method!r} and irlen={irlen!r}")
     b, a, x = arrays(b, a, x)
     b, a = _coefficients("filtfilt", b, a)
     axis = _signal("filtfilt", x, axis)

@@ -9,7 +9,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import axis_of, constant, is_complex, on_axis
-from agrad.scipy.shared import array, created, function
+from agrad.scipy.shared import array, as_complex, created, function, unsupported
 from agrad.scipy.signal.sliding import choice, neighbours
 
 __all__ = ["detrend", "hilbert", "savgol_coeffs", "savgol_filter"]
@@ -22,6 +22,7 @@ def _of_dtype(values: Any, x: Tensor) -> Tensor:
     return constant(np.asarray(values, x.dtype.name), x)
 
 
+@unsupported("overwrite_data", error=ConfigurationError)
 @function
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Tensor:
     """Subtract the mean, or least-squares lines, along an axis.
@@ -37,8 +38,6 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     >>> agrad.grad(lambda x: signal.detrend(x)[0])(x).round(4)
     array([ 0.1667, -0.3333,  0.1667])
     """
-    if overwrite_data:
-        raise ConfigurationError("detrend: overwrite_data is not supported. Leave it out.")
     x = array(data)
     axis = axis_of(axis, x.ndim)
     if choice("detrend: type", type, ("linear", "l", "constant", "c")) in ("constant", "c"):
@@ -81,9 +80,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
         raise ShapeError(f"hilbert: N must be at least 1, got {n}")
     half = np.arange(n)
     factors = np.where(half == 0, 1.0, np.where(2 * half < n, 2.0, np.where(2 * half == n, 1.0, 0.0)))
-    # the standard has transforms of complex numbers only
-    x = agrad.astype(x, agrad.complex64 if x.dtype == agrad.float32 else agrad.complex128)
-    y = agrad.fft.fft(x, n=n, axis=axis)
+    y = agrad.fft.fft(as_complex(x), n=n, axis=axis)
     return agrad.fft.ifft(y * _of_dtype(factors.reshape(on_axis(n, axis, x.ndim)), y), axis=axis)
 
 
@@ -102,12 +99,7 @@ def _savgol(window_length: int, polyorder: int, deriv: int, delta: float, pos: f
 
 @function
 def savgol_coeffs(
-    window_length: int,
-    polyorder: int,
-    deriv: int = 0,
-    delta: float = 1.0,
-    pos: Any = None,
-    use: str = "conv",
+    window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, pos: Any = None, use: str = "conv"
 ) -> Tensor:
     """Return the coefficients of a Savitzky-Golay filter.
 

@@ -9,7 +9,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant, is_complex, values_of
-from agrad.scipy.shared import array, arrays, function, is_array
+from agrad.scipy.shared import array, arrays, as_complex, function, is_array, unsupported
 from agrad.scipy.signal.sliding import EXTENSIONS, choice, extended, windows
 from agrad.scipy.signal.smoothing import detrend as without_trend
 from agrad.scipy.signal.windows import get_window
@@ -17,9 +17,13 @@ from agrad.scipy.signal.windows import get_window
 __all__ = ["istft", "periodogram", "spectrogram", "stft", "welch"]
 
 
+def _is_named(window: Any) -> bool:
+    return isinstance(window, (str, float)) or (isinstance(window, tuple) and isinstance((*window, None)[0], str))
+
+
 def _window(name: str, window: Any, length: int, like: Tensor) -> Tensor:
     """Return a periodic window by name, or given values, that matches ``like``."""
-    if isinstance(window, (str, float)) or (isinstance(window, tuple) and window and isinstance(window[0], str)):
+    if _is_named(window):
         if isinstance(window, tuple) and any(is_array(parameter) for parameter in window[1:]):
             return agrad.asarray(get_window(window, length))
         with agrad.use_backend("numpy"):
@@ -65,9 +69,7 @@ class _Segments(NamedTuple):
         half = self.onesided and not is_complex(x)
         if half:
             return w, np.fft.rfftfreq(self.bins), agrad.fft.rfft(parts * w, n=self.bins, axis=-1), half
-        kind = agrad.complex64 if real.dtype == agrad.float32 else agrad.complex128
-        y = agrad.fft.fft(agrad.astype(parts * w, kind), n=self.bins, axis=-1)
-        return w, np.fft.fftfreq(self.bins), y, half
+        return w, np.fft.fftfreq(self.bins), agrad.fft.fft(as_complex(parts * w), n=self.bins, axis=-1), half
 
     def power(self, x: Tensor, fs: float, scaling: str) -> tuple[np.ndarray, Tensor]:
         """Return the frequencies and the power of each segment."""
@@ -86,8 +88,7 @@ class _Segments(NamedTuple):
 
 def _length(window: Any, nperseg: Any, n: int) -> int:
     """Return the length of segments."""
-    named = isinstance(window, (str, float)) or (isinstance(window, tuple) and window and isinstance(window[0], str))
-    given = 256 if named else math.prod(window.shape if is_array(window) else np.shape(window))
+    given = 256 if _is_named(window) else math.prod(window.shape if is_array(window) else np.shape(window))
     return min(int(given if nperseg is None else nperseg), n)
 
 
@@ -154,6 +155,7 @@ def periodogram(
     return _beside(frequencies, power), agrad.moveaxis(power[..., 0, :], -1, axis)
 
 
+@unsupported("average", error=ConfigurationError)
 @function
 def welch(
     x: Any,
@@ -182,13 +184,12 @@ def welch(
     >>> agrad.grad(lambda x: signal.welch(x, nperseg=8)[1][2])(x)[2].round(4)
     np.float64(-0.4444)
     """
-    if average != "mean":
-        raise ConfigurationError(f"welch: average must be 'mean', got {average!r}")
     x, axis, segments = _cut("welch", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided)
     frequencies, power = segments.power(x, fs, scaling)
     return _beside(frequencies, power), agrad.moveaxis(agrad.mean(power, axis=-2), -1, axis)
 
 
+@unsupported("mode", fix="Use stft for complex values", error=ConfigurationError)
 @function
 def spectrogram(
     x: Any,
@@ -216,8 +217,6 @@ def spectrogram(
     >>> power.shape, power[:, 0].round(4)
     ((5, 2), array([0.1429, 0.2857, 2.5714, 0.2857, 0.1429]))
     """
-    if mode != "psd":
-        raise ConfigurationError(f"spectrogram: mode must be 'psd', got {mode!r}. Use stft for complex values.")
     x, axis, segments = _cut("spectrogram", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided, 8)
     frequencies, power = segments.power(x, fs, scaling)
     times = (segments.length / 2 + np.arange(power.shape[-2]) * (segments.length - segments.overlap)) / fs

@@ -296,13 +296,8 @@ def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) ->
     return _window(M, sym, _of_exponential, tau, middle if center is None else center)
 
 
-_PLAIN: dict[str, Callable[..., Any]] = {
-    f.__name__: f
-    for f in (barthann, bartlett, blackman, blackmanharris, bohman, boxcar, cosine, flattop, hamming, hann, lanczos)
-} | {f.__name__: f for f in (nuttall, parzen, triang)}
-_SHAPED: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (exponential, gaussian, general_cosine, general_gaussian, general_hamming, kaiser, tukey)
-}
+_SHAPED = ("exponential", "gaussian", "general_cosine", "general_gaussian", "general_hamming", "kaiser", "tukey")
+_PLAIN = tuple(name for name in __all__ if name not in (*_SHAPED, "get_window"))
 
 
 @function
@@ -324,9 +319,7 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Tensor:
     for suffix, periodic in (("_periodic", True), ("_symmetric", False)):
         if name.endswith(suffix):
             name, fftbins = name.removesuffix(suffix), periodic
-    if name in _PLAIN and not parameters:
-        return _PLAIN[name](Nx, sym=not fftbins)
-    if name not in _SHAPED or not (parameters or name == "tukey" or name == "exponential"):
-        known = ", ".join(sorted(_PLAIN) + [f"({n!r}, ...)" for n in sorted(_SHAPED)])
+    if name not in (_SHAPED if parameters else (*_PLAIN, "exponential", "tukey")):
+        known = ", ".join([*_PLAIN, *[f"({n!r}, ...)" for n in _SHAPED]])
         raise ConfigurationError(f"get_window: window must be one of {known}, got {window!r}")
-    return _SHAPED[name](Nx, *parameters, sym=not fftbins)
+    return globals()[name](Nx, *parameters, sym=not fftbins)

@@ -10,9 +10,9 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import ConfigurationError, DtypeError, RefusedFunctionError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import constant, is_complex, is_concrete, values_of
-from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.shared import array, arrays, function, unsupported
 from agrad.scipy.spatial import metrics
 from agrad.scipy.spatial.metrics import METRICS
 
@@ -309,11 +309,6 @@ def _called(metric: Callable[..., Any], u: Tensor, v: Tensor, options: dict[str,
     return agrad.reshape(out, u.shape[:-1])
 
 
-def _refuse_out(out: Any) -> None:
-    if out is not None:
-        raise RefusedFunctionError("distances: out= is not supported. Leave it out, and use the result.")
-
-
 def _table(X: Any, *more: Any) -> list[Tensor]:
     found = arrays(X, *more)
     if any(x.ndim != 2 or x.shape[1] != found[0].shape[1] for x in found):
@@ -323,6 +318,7 @@ def _table(X: Any, *more: Any) -> list[Tensor]:
     return found
 
 
+@unsupported("out", fix="Leave it out, and use the result")
 @function
 def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Tensor:
     """Return the distances between all vectors of two tables.
@@ -342,11 +338,11 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwa
     >>> agrad.grad(lambda b: agrad.sum(distance.cdist(a, b, "sqeuclidean")))(b)
     array([[-6., -4.]])
     """
-    _refuse_out(out)
     a, b = _table(XA, XB)
     return _chosen(metric, kwargs, [a, b])(agrad.expand_dims(a, axis=1), agrad.expand_dims(b, axis=0))
 
 
+@unsupported("out", fix="Leave it out, and use the result")
 @function
 def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Tensor:
     """Return the distances between the vectors of a table.
@@ -363,7 +359,6 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
     >>> agrad.grad(lambda x: distance.pdist(x)[0])(x)[1].round(4)
     array([0.6, 0.8])
     """
-    _refuse_out(out)
     (x,) = _table(X)
     rows = [agrad.take(x, constant(i, x), axis=0) for i in np.triu_indices(x.shape[0], 1)]
     return _chosen(metric, kwargs, [x])(*rows)

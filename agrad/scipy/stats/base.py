@@ -139,6 +139,8 @@ class Distribution(Drawing):
     """A point inside of the support."""
     safe: tuple[float, ...] = (1.0, 1.0)
     """Valid shape parameters."""
+    moments: tuple[float, ...] = ()
+    """Mean, variance and entropy of the standard form, if they are numbers."""
 
     def __call__(self, *args: Any, **kwds: Any) -> "Frozen":
         """Return the distribution with fixed parameters."""
@@ -241,13 +243,18 @@ class Distribution(Drawing):
         return self._ppf(1 - q, *shapes)
 
     def _mean(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support mean")
+        return self._number(0, "mean")
 
     def _var(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support var and std")
+        return self._number(1, "var and std")
 
     def _entropy(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support entropy. Average -logpdf.")
+        return self._number(2, "entropy. Average -logpdf.")
+
+    def _number(self, place: int, what: str) -> float:
+        if self.moments:
+            return self.moments[place]
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support {what}")
 
     # ---- methods of all distributions
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import agrad
 from agrad import Tensor
 from agrad.errors import OperandError, ShapeError
-from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.shared import array, arrays, function, unsupported
 from agrad.scipy.stats.base import chosen
 
 __all__ = ["entropy", "pearsonr", "sem", "zscore"]
@@ -17,6 +17,7 @@ class Correlation(NamedTuple):
     statistic: Any
 
 
+@unsupported("nan_policy", fix="Remove the NaNs first", error=OperandError)
 @function
 def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Tensor:
     """Return offsets from the mean, divided by the standard deviation.
@@ -33,8 +34,6 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     >>> agrad.grad(lambda x: stats.zscore(x)[2])(x).round(6)
     array([ 0.044087, -0.055108,  0.011022])
     """
-    if nan_policy != "propagate":
-        raise OperandError(f"zscore: nan_policy={nan_policy!r} is not supported. Remove the NaNs first.")
     a = array(a)
     offset = a - agrad.mean(a, axis=axis, keepdims=True)
     spread = agrad.std(a, axis=axis, correction=ddof, keepdims=True)
