@@ -108,7 +108,7 @@ def method(f: Callable[..., Any]) -> Callable[..., Any]:
 def unsupported(
     *names: str, fix: str = "Leave it out", error: type[Exception] = RefusedFunctionError
 ) -> Callable[[F], F]:
-    """Decorate a function to raise an error for arguments that differ from their defaults."""
+    """Decorate a function to raise an error for arguments without their default."""
 
     def decorate(f: F) -> F:
         parameters = inspect.signature(f).parameters

@@ -22,7 +22,7 @@ _no_output = unsupported("output", fix="Leave it out, and use the result", error
 
 
 def image_function(f: Callable[Concatenate[Any, P], R]) -> "OfFirst[P, R]":
-    """Decorate a function as ``function`` does, and raise an error for its argument ``output``."""
+    """Decorate as ``function`` does, and raise an error for ``output``."""
     return _no_output(function(f))
 
 

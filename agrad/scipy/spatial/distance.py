@@ -1,10 +1,14 @@
 """Distances between vectors by the names of ``scipy.spatial.distance``.
 
-Where vectors coincide, distances that are roots have the derivative 0, as norms do.
+A distance that is the square root of zero has the derivative 0, as norms do. Differences are squared after subtraction,
+as ``|x|^2 + |y|^2 - 2 x y`` would lose the digits of small distances.
 """
 
+import functools
+import inspect
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate
 
 import numpy as np
 
@@ -12,9 +16,11 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import constant, is_complex, is_concrete, values_of
-from agrad.scipy.shared import array, arrays, function, unsupported
-from agrad.scipy.spatial import metrics
-from agrad.scipy.spatial.metrics import METRICS
+from agrad.ops.lengths import size_power
+from agrad.scipy.shared import P, array, arrays, function, ratio, unsupported
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import OfFirst
 
 __all__ = [
     "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "euclidean", "jensenshannon",
@@ -37,16 +43,55 @@ def _converted(options: dict[str, Any], *values: Any) -> tuple[list[Tensor], dic
     return found[: len(values)], options
 
 
-def _between(metric: str, u: Any, v: Any, **options: Any) -> Tensor:
-    """Return the distance between two vectors."""
-    (u, v), options = _converted(options, u, v)
-    vectors = [u, v, *[options[name] for name in ("w", "V") if name in options]]
-    if any(x.ndim != 1 or x.shape != u.shape for x in vectors):
-        raise ShapeError(f"{metric}: vectors must have the same length, got shapes {[tuple(x.shape) for x in vectors]}")
-    return METRICS[metric](u, v, **options)
+METRICS: dict[str, Callable[..., Tensor]] = {}
+"""Formulas of distances over the last axis of arrays that broadcast."""
 
 
-@function
+def _metric(formula: Callable[Concatenate[Any, P], Tensor]) -> "OfFirst[P, Tensor]":
+    """Decorate a formula of the last axes to be a function of two vectors, and add it to ``METRICS``."""
+    name, parameters = formula.__name__, inspect.signature(formula)
+    METRICS[name] = formula
+
+    @functools.wraps(formula)
+    def between(*args: Any, **options: Any) -> Tensor:
+        options = parameters.bind(*args, **options).arguments
+        (u, v), options = _converted(options, options.pop("u"), options.pop("v"))
+        vectors = [u, v, *[options[name] for name in ("w", "V") if name in options]]
+        if any(x.ndim != 1 or x.shape != u.shape for x in vectors):
+            shapes = [tuple(x.shape) for x in vectors]
+            raise ShapeError(f"{name}: vectors must have the same length, got shapes {shapes}")
+        return formula(u, v, **options)
+
+    return function(between)
+
+
+def root(s: Any, p: float = 2.0) -> Tensor:
+    """Return ``s ** (1 / p)``, with the derivative 0 where ``s`` is 0."""
+    zero = s == 0
+    safe = agrad.where(zero, agrad.ones_like(s), s)
+    return agrad.where(zero, agrad.zeros_like(s), agrad.sqrt(safe) if p == 2 else safe ** (1 / p))
+
+
+def _total(x: Tensor, w: Tensor | None) -> Tensor:
+    return agrad.sum(x if w is None else w * x, axis=-1)
+
+
+def _real(*xs: Tensor) -> None:
+    if any(is_complex(x) for x in xs):
+        raise DtypeError("this distance: vectors must be real. Pass agrad.real(x).")
+
+
+def _unit(u: Tensor, w: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the unit vector, 0 of a zero vector, and where there is a unit vector.
+
+    NaN would reach the derivative of every row of a table, also from pairs that have no part in the result.
+    """
+    square = _total(u * u, w)
+    good = square != 0
+    return ratio(u, agrad.expand_dims(root(square), axis=-1)), good
+
+
+@_metric
 def euclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the root of the sum of squared differences.
 
@@ -62,10 +107,10 @@ def euclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.euclidean)(u, v).round(4)
     array([-0.4364, -0.8729,  0.2182])
     """
-    return _between("euclidean", u, v, w=w)
+    return METRICS["minkowski"](u, v, w=w)
 
 
-@function
+@_metric
 def sqeuclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of squared differences.
 
@@ -81,10 +126,10 @@ def sqeuclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.sqeuclidean)(u, v).round(4)
     array([-2., -4.,  1.])
     """
-    return _between("sqeuclidean", u, v, w=w)
+    return _total((u - v) * (u - v), w)
 
 
-@function
+@_metric
 def seuclidean(u: Any, v: Any, V: Any) -> Tensor:
     """Return the Euclidean distance of vectors divided by deviations.
 
@@ -100,10 +145,10 @@ def seuclidean(u: Any, v: Any, V: Any) -> Tensor:
     >>> agrad.grad(lambda u: distance.seuclidean(u, v, variances))(u)
     array([-1. , -0.5])
     """
-    return _between("seuclidean", u, v, V=V)
+    return METRICS["minkowski"](u, v, w=1 / V)
 
 
-@function
+@_metric
 def cityblock(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of absolute differences.
 
@@ -119,10 +164,10 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.cityblock)(u, v).round(4)
     array([-1., -1.,  1.])
     """
-    return _between("cityblock", u, v, w=w)
+    return _total(agrad.abs(u - v), w)
 
 
-@function
+@_metric
 def chebyshev(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the largest absolute difference.
 
@@ -139,10 +184,13 @@ def chebyshev(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> float(agrad.grad(distance.chebyshev)(u, v)[1])
     -1.0
     """
-    return _between("chebyshev", u, v, w=w)
+    off = agrad.abs(u - v)
+    if w is not None:
+        off = agrad.where(w > 0, off, agrad.zeros_like(off))
+    return agrad.max(off, axis=-1) if off.shape[-1] else agrad.sum(off, axis=-1)
 
 
-@function
+@_metric
 def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Tensor:
     """Return the norm of order ``p`` of the difference.
 
@@ -158,10 +206,18 @@ def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Tensor:
     >>> agrad.grad(lambda u, v: distance.minkowski(u, v, 3))(u, v).round(4)
     array([-0.229 , -0.916 ,  0.0573])
     """
-    return _between("minkowski", u, v, p=p, w=w)
+    p = float(p)
+    if not p > 0:
+        raise ConfigurationError(f"minkowski: p must be greater than 0, got {p}")
+    if w is None:
+        return agrad.linalg.vector_norm(u - v, axis=-1, ord=p)
+    if p == math.inf:
+        return METRICS["chebyshev"](u, v, w=w)
+    off = u - v
+    return root(_total(size_power(off, agrad.full_like(off, p)), w), p) if p != 1 else METRICS["cityblock"](u, v, w=w)
 
 
-@function
+@_metric
 def cosine(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return one less the cosine of the angle between vectors.
 
@@ -178,10 +234,14 @@ def cosine(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.cosine)(u, v).round(4)
     array([-0.0296, -0.0591,  0.0328])
     """
-    return _between("cosine", u, v, w=w)
+    _real(u, v)
+    # half the squared distance of the unit vectors: 1 less the cosine would lose the digits of small angles
+    (x, some), (y, more) = _unit(u, w), _unit(v, w)
+    found = 0.5 * _total((x - y) * (x - y), w)
+    return agrad.where(some & more, found, agrad.full_like(found, math.nan))
 
 
-@function
+@_metric
 def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Tensor:
     """Return one less the correlation of two vectors.
 
@@ -197,10 +257,19 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Tensor:
     >>> agrad.grad(distance.correlation)(u, v).round(4)
     array([ 0.0931, -0.1304,  0.0372])
     """
-    return _between("correlation", u, v, w=w, centered=centered)
+    _real(u, v)
+    if not centered:
+        return METRICS["cosine"](u, v, w=w)
+    share = None if w is None else w / agrad.sum(w)
+    size = u.shape[-1] if w is None else 1
+
+    def moved(x: Tensor) -> Tensor:
+        return x - agrad.expand_dims(_total(x, share) / size, axis=-1)
+
+    return METRICS["cosine"](moved(u), moved(v), w=w)
 
 
-@function
+@_metric
 def canberra(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of ``|u - v| / (|u| + |v|)``.
 
@@ -216,10 +285,10 @@ def canberra(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.canberra)(u, v).round(4)
     array([-0.4444, -0.2222,  0.1107])
     """
-    return _between("canberra", u, v, w=w)
+    return _total(ratio(agrad.abs(u - v), agrad.abs(u) + agrad.abs(v)), w)
 
 
-@function
+@_metric
 def braycurtis(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of ``|u - v|`` over the sum of ``|u + v|``.
 
@@ -235,10 +304,12 @@ def braycurtis(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.braycurtis)(u, v).round(4)
     array([-0.0686, -0.0686,  0.0457])
     """
-    return _between("braycurtis", u, v, w=w)
+    above, below = _total(agrad.abs(u - v), w), _total(agrad.abs(u + v), w)
+    beyond = agrad.where(above > 0, agrad.full_like(above, math.inf), agrad.full_like(above, math.nan))
+    return agrad.where(below == 0, beyond, ratio(above, below))
 
 
-@function
+@_metric
 def mahalanobis(u: Any, v: Any, VI: Any) -> Tensor:
     """Return the distance of vectors by an inverse covariance.
 
@@ -254,7 +325,8 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Tensor:
     >>> agrad.grad(lambda u: distance.mahalanobis(u, v, inverse))(u)
     array([-1. , -0.5])
     """
-    return _between("mahalanobis", u, v, VI=VI)
+    off = u - v
+    return root(agrad.sum(agrad.matmul(off, VI) * off, axis=-1))
 
 
 @function
@@ -275,7 +347,27 @@ def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, k
     array([-0.5993,  0.1998])
     """
     p, q = arrays(p, q)
-    return metrics.jensenshannon(p, q, base, axis=axis, keepdims=keepdims)
+    _real(p, q)
+    totals = [agrad.sum(x, axis=axis, keepdims=True) for x in (p, q)]
+    mean = (p / totals[0] + q / totals[1]) / 2
+    # a class that neither has is of no part; its logarithm would make a derivative of NaN
+    none = (p == 0) & (q == 0)
+    mean = agrad.where(none, agrad.ones_like(mean), mean)
+    # totals stand beside the mean, not below the classes: 0 * log(0) keeps no infinite derivative by them
+    sums = [
+        agrad.sum(
+            agrad.special.rel_entr(agrad.where(none, total * mean, x), total * mean) / total,
+            axis=axis,
+            keepdims=keepdims,
+        )
+        for x, total in zip((p, q), totals, strict=True)
+    ]
+    out = (sums[0] + sums[1]) / (2 if base is None else 2 * math.log(base))
+    # of equal classes the sum is 0, or less by a rounding
+    return root(agrad.where(out < 0, agrad.zeros_like(out), out))
+
+
+METRICS["jensenshannon"] = functools.partial(jensenshannon, axis=-1)
 
 
 def _chosen(metric: Any, options: dict[str, Any], data: list[Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
@@ -284,7 +376,7 @@ def _chosen(metric: Any, options: dict[str, Any], data: list[Tensor]) -> Callabl
         return lambda u, v: _called(metric, u, v, options)
     if metric not in METRICS:
         raise ConfigurationError(
-            f"distances: metric must be a function of two vectors or one of {', '.join(METRICS)}, got {metric!r}"
+            f"distances: metric must be a function of vectors or one of {', '.join(sorted(METRICS))}, got {metric!r}"
         )
     _, options = _converted(options, *data)
     if metric in ("seuclidean", "mahalanobis"):
