@@ -1,11 +1,13 @@
 """``agrad.scipy.stats``: ends of supports, tails, parameters, kinds of arrays, errors."""
 
 import importlib
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 import pytest
 from checker import assert_close
+from refusals import Refusal, refuses
 from scipy_stats_calls import CONTINUOUS, DISCRETE
 
 import agrad
@@ -41,6 +43,8 @@ QUIET = ("ignore:divide by zero encountered in power",)
 @pytest.mark.filterwarnings(*QUIET)
 @pytest.mark.parametrize("name", NAMES)
 def test_edges_are_those_of_scipy(name: str) -> None:
+    if name == "t" and int(metadata.version("scipy").split(".")[1]) < 17:
+        pytest.skip("SciPy 1.17 corrects the tails of t")
     theirs, ours = getattr(importlib.import_module("scipy.stats"), name), getattr(stats, name)
     methods = ["cdf", "sf", "logcdf", "logsf"]
     methods += ["pmf", "logpmf"] if name in DISCRETE else ["pdf", "logpdf"]
@@ -178,37 +182,28 @@ def test_scale_and_nan() -> None:
     assert np.all(np.isfinite(slope(np.asarray([-1.0, 0.5]))))
 
 
-def test_errors() -> None:
-    with pytest.raises(OperandError, match="'df' is missing"):
-        stats.t.pdf(0.3)
-    with pytest.raises(OperandError, match="'size' must be one of loc, scale"):
-        stats.norm.pdf(0.3, size=3)
-    with pytest.raises(OperandError, match="'loc' is given twice"):
-        stats.norm(0.3, loc=0.2)
-    with pytest.raises(OperandError, match=r"the parameters mu, loc"):
-        stats.poisson.pmf(3, 1.0, 0, 1.0)
-    with pytest.raises(MissingFunctionError, match="truncnorm does not support mean"):
-        stats.truncnorm.mean(-1.0, 1.0)
-    with pytest.raises(AttributeError, match="expect"):
-        stats.norm().expect(3)
-    with pytest.raises(ShapeError, match="must have length 1, like the mean, got 3"):
-        stats.multivariate_normal.logpdf([0.0, 1.0], cov=[1.0, 2.0, 3.0])
-    with pytest.raises(ShapeError, match=r"x must have shape \(..., 2\)"):
-        stats.multivariate_normal.logpdf([0.0, 1.0, 2.0], [0.0, 0.0])
-    with pytest.raises(ShapeError, match="must have length 3 or 2"):
-        stats.dirichlet.pdf([0.3], [1.0, 2.0, 3.0])
-    with pytest.raises(OperandError, match="bw_method"):
-        stats.gaussian_kde([0.0, 1.0], "wide")
-    with pytest.raises(ShapeError, match=r"points must have shape \(1, m\)"):
-        stats.gaussian_kde([0.0, 1.0])(np.zeros((2, 3)))
-    with pytest.raises(OperandError, match="two points"):
-        stats.gaussian_kde([0.0])
-    with pytest.raises(OperandError, match="nan_policy"):
-        stats.zscore([0.0, 1.0], nan_policy="omit")
-    with pytest.raises(OperandError, match="base"):
-        stats.entropy([0.5, 0.5], base=-1.0)
-    with pytest.raises(ShapeError, match="two samples"):
-        stats.pearsonr([0.5], [1.0])
+REFUSED: list[Refusal] = [
+    (OperandError, "'df' is missing", lambda: stats.t.pdf(0.3)),
+    (OperandError, "'size' must be one of loc, scale", lambda: stats.norm.pdf(0.3, size=3)),
+    (OperandError, "'loc' is given twice", lambda: stats.norm(0.3, loc=0.2)),
+    (OperandError, "the parameters mu, loc", lambda: stats.poisson.pmf(3, 1.0, 0, 1.0)),
+    (MissingFunctionError, "truncnorm does not support mean", lambda: stats.truncnorm.mean(-1.0, 1.0)),
+    (AttributeError, "expect", lambda: stats.norm().expect(3)),
+    (
+        ShapeError,
+        "must have length 1, like the mean, got 3",
+        lambda: stats.multivariate_normal.logpdf([0.0, 1.0], cov=[1.0, 2.0, 3.0]),
+    ),
+    (ShapeError, "x must have shape (..., 2)", lambda: stats.multivariate_normal.logpdf([0.0, 1.0, 2.0], [0.0, 0.0])),
+    (ShapeError, "must have length 3 or 2", lambda: stats.dirichlet.pdf([0.3], [1.0, 2.0, 3.0])),
+    (OperandError, "bw_method", lambda: stats.gaussian_kde([0.0, 1.0], "wide")),
+    (ShapeError, "points must have shape (1, m)", lambda: stats.gaussian_kde([0.0, 1.0])(np.zeros((2, 3)))),
+    (OperandError, "two points", lambda: stats.gaussian_kde([0.0])),
+    (OperandError, "nan_policy", lambda: stats.zscore([0.0, 1.0], nan_policy="omit")),
+    (OperandError, "base", lambda: stats.entropy([0.5, 0.5], base=-1.0)),
+    (ShapeError, "two samples", lambda: stats.pearsonr([0.5], [1.0])),
+]
+test_errors = refuses(REFUSED)
 
 
 def test_dirichlet_off_the_simplex() -> None:
