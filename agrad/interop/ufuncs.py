@@ -23,24 +23,16 @@ from agrad.interop.arguments import (
     truth,
     values_of,
 )
-from agrad.interop.table import COMPOSED, UFUNCS, find
+from agrad.interop.table import UFUNCS, find
 
 Handler = Callable[..., Any]
 
 
-def ufunc(*names: str, composed: bool = True) -> Callable[[Handler], Handler]:
-    """Register a handler of ufuncs, by name.
-
-    Names that this version of NumPy lacks are ignored. ``composed``: the handler is more than one operation.
-    """
+def ufunc(*names: str) -> Callable[[Handler], Handler]:
+    """Register a handler of ufuncs, by name, if this version of NumPy has them."""
 
     def file(handler: Handler) -> Handler:
-        for name in names:
-            function = find(name)
-            if function is not None:
-                UFUNCS[function] = handler
-                if composed:
-                    COMPOSED.add(function)
+        UFUNCS.update({function: handler for name in names if (function := find(name)) is not None})
         return handler
 
     return file
@@ -69,10 +61,10 @@ _FLOATING = (
 """The same, for ufuncs whose results are floating for integers too."""
 
 for _name in _SAME_KIND.split():
-    ufunc(_name, composed=False)(_direct(_name))
+    ufunc(_name)(_direct(_name))
 for _name in _FLOATING.split():
-    ufunc(_name, composed=False)(_direct(_name, floating=True))
-ufunc("rint", composed=False)(_direct("round", floating=True))
+    ufunc(_name)(_direct(_name, floating=True))
+ufunc("rint")(_direct("round", floating=True))
 
 
 def _logical(name: str) -> Handler:
@@ -85,7 +77,7 @@ def _logical(name: str) -> Handler:
 
 
 for _name in ("logical_and", "logical_not", "logical_or", "logical_xor"):
-    ufunc(_name, composed=False)(_logical(_name))
+    ufunc(_name)(_logical(_name))
 
 
 @ufunc("reciprocal")
@@ -224,8 +216,7 @@ def _logaddexp2(x1: Any, x2: Any) -> Any:
 
 # constants without a counterpart in the standard
 for _name in ("bitwise_count", "gcd", "lcm", "spacing"):
-    if hasattr(np, _name):
-        ufunc(_name)(on_host(getattr(np, _name)))
+    ufunc(_name)(on_host(getattr(np, _name)))
 
 
 @ufunc("vecdot")
