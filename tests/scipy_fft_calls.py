@@ -18,9 +18,7 @@ for _name in ("dct", "idct"):
     CALLS.add(f"{_name} shorter", lambda m, x, name=_name: getattr(m, name)(x, 3, n=4, norm="ortho"), _X)
     CALLS.add(f"{_name} complex", lambda m, x, name=_name: getattr(m, name)(x, norm="ortho"), _X * (1 - 0.5j))
     CALLS.add(
-        f"{_name} not orthogonal",
-        lambda m, x, name=_name: getattr(m, name)(x, norm="ortho", orthogonalize=False),
-        _X,
+        f"{_name} not orthogonal", lambda m, x, name=_name: getattr(m, name)(x, norm="ortho", orthogonalize=False), _X
     )
     CALLS.add(f"{_name}n", lambda m, x, name=_name: getattr(m, f"{name}n")(x), _X)
     CALLS.add(f"{_name}n axes", lambda m, x, name=_name: getattr(m, f"{name}n")(x, 4, axes=(1,), norm="ortho"), _X)

@@ -121,11 +121,7 @@ CALLS.add("multivariate_normal diagonal", lambda m, x, a, c: m.multivariate_norm
 CALLS.add("multivariate_normal number", lambda m, x, c: m.multivariate_normal.logpdf(x, cov=c), _X[0], np.asarray(1.3))
 CALLS.add("multivariate_normal entropy", lambda m, c: m.multivariate_normal.entropy(cov=_symmetric(c))[None], _COV)
 CALLS.add(
-    "multivariate_t logpdf",
-    lambda m, x, a, c: m.multivariate_t.logpdf(x, a, _symmetric(c), df=2.5),
-    _X,
-    _LOC,
-    _COV,
+    "multivariate_t logpdf", lambda m, x, a, c: m.multivariate_t.logpdf(x, a, _symmetric(c), df=2.5), _X, _LOC, _COV
 )
 CALLS.add("multivariate_t pdf", lambda m, x, a: m.multivariate_t.pdf(x, a, shape=2.0, df=3), _X, _LOC)
 _THIN = np.asarray([[1.2, -0.3], [0.4, 0.8], [-0.7, 0.5]])

@@ -159,11 +159,7 @@ add(
 )
 add("interpolate.make_smoothing_spline", lambda x, y, z: interpolate.make_smoothing_spline(x, y, lam=0.1)(z), X, Y, NEW)
 add("interpolate.make_splrep", lambda x, y, z: interpolate.make_splrep(x, y)(z), X, Y, NEW)
-add(
-    "interpolate.make_splprep",
-    lambda y: interpolate.make_splprep([y, y[::-1]])[1],
-    Y,
-)
+add("interpolate.make_splprep", lambda y: interpolate.make_splprep([y, y[::-1]])[1], Y)
 add("interpolate.generate_knots", lambda x, y: list(interpolate.generate_knots(x, y, s=0.5))[-1], X, Y)
 add(
     "interpolate.RBFInterpolator", lambda p, y, q: interpolate.RBFInterpolator(p, y)(q), POINTS, Y[:6], POINTS[:2] + 0.1

@@ -147,26 +147,14 @@ REFUSED: list[Refusal] = [
     (ConfigurationError, "extrapolate must be", lambda: interpolate.BSpline(np.arange(4.0), np.ones(2), 1, "no")),
     (ShapeError, "at least two knots", lambda: interpolate.BSpline.basis_element([1.0])),
     (ShapeError, "y must have length 4, like x,", lambda: spline_through(np.arange(4.0), np.ones(3))),
-    (
-        ShapeError,
-        "must be equal for",
-        lambda: spline_through(np.arange(4.0), np.arange(4.0), bc_type="periodic"),
-    ),
+    (ShapeError, "must be equal for", lambda: spline_through(np.arange(4.0), np.arange(4.0), bc_type="periodic")),
     (
         ConfigurationError,
         "t is not supported",
         lambda: spline_through(X, np.ones(len(X)), 3, np.arange(15.0), bc_type="periodic"),
     ),
-    (
-        ConfigurationError,
-        "bc_type must be",
-        lambda: spline_through(np.arange(4.0), np.ones(4), bc_type="free"),
-    ),
-    (
-        ShapeError,
-        "4 values and 1",
-        lambda: spline_through(np.arange(4.0), np.ones(4), bc_type=("natural", None)),
-    ),
+    (ConfigurationError, "bc_type must be", lambda: spline_through(np.arange(4.0), np.ones(4), bc_type="free")),
+    (ShapeError, "4 values and 1", lambda: spline_through(np.arange(4.0), np.ones(4), bc_type=("natural", None))),
 ]
 test_errors = refuses(REFUSED)
 

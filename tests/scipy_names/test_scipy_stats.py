@@ -95,10 +95,7 @@ def test_outside_of_the_support_derivatives_are_zero(name: str) -> None:
 
 
 # logarithms of tails that underflow: SciPy's log_ndtr(-40), and -log1p(exp(900))
-TAILS = [
-    (lambda: stats.norm.logcdf(-40.0), -804.6084420137538),
-    (lambda: stats.logistic.logsf(900.0), -900.0),
-]
+TAILS = [(lambda: stats.norm.logcdf(-40.0), -804.6084420137538), (lambda: stats.logistic.logsf(900.0), -900.0)]
 
 
 @pytest.mark.parametrize("case", range(len(TAILS)))
@@ -236,11 +233,7 @@ def test_quantiles_of_a_truncated_tail() -> None:
 
 @pytest.mark.parametrize(
     ("f", "xs"),
-    [
-        (stats.gamma.ppf, (0.3, 1.7)),
-        (stats.t.isf, (0.2, 3.7)),
-        (stats.truncnorm.ppf, (0.3, -0.7, 1.2)),
-    ],
+    [(stats.gamma.ppf, (0.3, 1.7)), (stats.t.isf, (0.2, 3.7)), (stats.truncnorm.ppf, (0.3, -0.7, 1.2))],
     ids=["gamma", "t", "truncnorm"],
 )
 def test_second_derivatives_of_quantiles(f: Any, xs: tuple[float, ...]) -> None:
