@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from random_programs.array_operations import advanced_index, basic_index, ndim
-from random_programs.operations import away, filled, moving, real
+from random_programs.array_operations import advanced_index, basic_index
+from random_programs.operations import away, filled, moving, ndim, real, unary
 from random_programs.program import OPERATIONS, add
 
 
@@ -95,22 +95,13 @@ add("write_at_argmax", "{0}[{xp}.argmax({0})] = {c}", number(real, filled, ndim(
 add("write_reversed", "{0}[::-1] = {0}", number(ndim(1)), writes=True)
 add("write_shifted", "{0}[1:] = {0}[:-1]", number(ndim(1)), writes=True)
 add("swap_rows", "{0}[0], {0}[-1] = {0}[-1].copy(), {0}[0].copy()", number(filled, ndim(1)), writes=True)
-add(
-    "write_over_nan",
-    "{out} = {0} / 0.0\n{out} = {out} - {out}\n{out}[...] = {0} * 2.0",
-    lambda d: ((d.pick(real),), {}),
-)
+add("write_over_nan", "{out} = {0} / 0.0\n{out} = {out} - {out}\n{out}[...] = {0} * 2.0", unary(None, real))
 add(
     "write_over_infinite",
     "{out} = 1.0 / ({0} - {0})\n{out}[{mask}] = 0.5\n{out}[~{mask}] = {0}[~{mask}]",
-    lambda d: (lambda n: ((n,), {"mask": mask_of(d, d.value(n).shape)}))(d.pick(real, ndim(1))),
+    unary(None, real, ndim(1), mask=lambda d, n: mask_of(d, d.value(n).shape)),
 )
-add(
-    "write_over_log",
-    "{out} = {xp}.log({0})\n{out}[{0} < 0.1] = 0.25",
-    lambda d: ((d.pick(real, away, ndim(1)),), {}),
-    masks=True,
-)
+add("write_over_log", "{out} = {xp}.log({0})\n{out}[{0} < 0.1] = 0.25", unary(None, real, away, ndim(1)), masks=True)
 
 # ---------------------------------------------------------------- whole arrays
 
