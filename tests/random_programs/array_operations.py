@@ -19,7 +19,7 @@ from random_programs.operations import (
     spread,
     unary,
     whole,
-)  # fmt: skip
+)
 from random_programs.program import add
 
 # ---------------------------------------------------------------- shapes
