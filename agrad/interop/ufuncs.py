@@ -86,9 +86,12 @@ def _reciprocal(x: Any) -> Any:
     return agrad.reciprocal(x) if is_inexact(x) else agrad.floor_divide(1, x)
 
 
-@ufunc("fabs")
-def _fabs(x: Any) -> Any:
-    return agrad.abs(inexact(tensor(x)))
+ufunc("fabs")(lambda x: agrad.abs(inexact(tensor(x))))
+ufunc("exp2")(lambda x: agrad.pow(2.0, inexact(tensor(x))))
+ufunc("deg2rad", "radians")(lambda x: inexact(tensor(x)) * (math.pi / 180))
+ufunc("rad2deg", "degrees")(lambda x: inexact(tensor(x)) * (180 / math.pi))
+ufunc("fmax")(lambda x1, x2: _but_nan(agrad.maximum, x1, x2))
+ufunc("fmin")(lambda x1, x2: _but_nan(agrad.minimum, x1, x2))
 
 
 def _sign(x: Tensor) -> Tensor:
@@ -104,35 +107,10 @@ def _cbrt(x: Any) -> Any:
     return sign * (sign * x) ** (1 / 3)
 
 
-@ufunc("exp2")
-def _exp2(x: Any) -> Any:
-    return agrad.pow(2.0, inexact(tensor(x)))
-
-
-@ufunc("deg2rad", "radians")
-def _radians(x: Any) -> Any:
-    return inexact(tensor(x)) * (math.pi / 180)
-
-
-@ufunc("rad2deg", "degrees")
-def _degrees(x: Any) -> Any:
-    return inexact(tensor(x)) * (180 / math.pi)
-
-
 @ufunc("float_power")
 def _float_power(x1: Any, x2: Any) -> Any:
     x1, x2 = promoted(*tensors(x1, x2), least=np.float64)
     return agrad.pow(x1, x2)
-
-
-@ufunc("fmax")
-def _fmax(x1: Any, x2: Any) -> Any:
-    return _but_nan(agrad.maximum, x1, x2)
-
-
-@ufunc("fmin")
-def _fmin(x1: Any, x2: Any) -> Any:
-    return _but_nan(agrad.minimum, x1, x2)
 
 
 def _but_nan(function: Handler, x1: Any, x2: Any) -> Any:

@@ -51,12 +51,9 @@ def transformer(name: str, make: Any, x: np.ndarray = X, inverse: bool = False, 
     add(f"{name}.transform", lambda a, b: make().fit(a).transform(b), x, x[:5] + 0.1, label=label)
     if inverse:
         add(
-            f"{name}.inverse_transform",
-            lambda a, b: make().fit(a).inverse_transform(b),
-            x,
-            make().fit(x).transform(x)[:4],
-            label=label,
-        )
+            f"{name}.inverse_transform", lambda a, b: make().fit(a).inverse_transform(b), x,
+            make().fit(x).transform(x)[:4], label=label,
+        )  # fmt: skip
 
 
 transformer("preprocessing.StandardScaler", preprocessing.StandardScaler, inverse=True)
@@ -82,10 +79,8 @@ for _solver in ("full", "covariance_eigh"):
     transformer("decomposition.PCA", lambda s=_solver: decomposition.PCA(2, svd_solver=s), inverse=True, label=_solver)
     add(
         "decomposition.PCA.explained_variance_",
-        lambda a, s=_solver: decomposition.PCA(2, svd_solver=s).fit(a).explained_variance_,
-        X,
-        label=_solver,
-    )
+        lambda a, s=_solver: decomposition.PCA(2, svd_solver=s).fit(a).explained_variance_, X, label=_solver,
+    )  # fmt: skip
 add("decomposition.PCA.score", lambda a: decomposition.PCA(2, svd_solver="full").fit(a).score(a), X)
 add("decomposition.PCA.get_covariance", lambda a: decomposition.PCA(2, svd_solver="full").fit(a).get_covariance(), X)
 transformer("decomposition.PCA", lambda: decomposition.PCA(2, svd_solver="full", whiten=True), label="whiten")
@@ -95,62 +90,42 @@ ridge = linear_model.Ridge
 add("linear_model.Ridge.coef_", lambda a, b: ridge(solver="svd").fit(a, b).coef_, X, Y)
 add("linear_model.Ridge.coef_", lambda a, b: ridge().fit(a, b).coef_, X, Y, label="solver auto")
 add(
-    "linear_model.Ridge.coef_",
-    lambda a, b, w: ridge(solver="svd").fit(a, b, sample_weight=w).coef_,
-    X,
-    Y,
-    WEIGHTS,
+    "linear_model.Ridge.coef_", lambda a, b, w: ridge(solver="svd").fit(a, b, sample_weight=w).coef_, X, Y, WEIGHTS,
     label="weighted",
-)
+)  # fmt: skip
 add("linear_model.Ridge.predict", lambda a, b, c: ridge(solver="svd").fit(a, b).predict(c), X, Y, Z)
 add("linear_model.Ridge.score", lambda a, b: ridge(solver="svd").fit(a, b).score(a, b), X, Y)
 add("linear_model.RidgeCV.coef_", lambda a, b: linear_model.RidgeCV([0.1, 1.0]).fit(a, b).coef_, X, Y)
 add(
     "linear_model.RidgeClassifier.decision_function",
-    lambda a, b: linear_model.RidgeClassifier(solver="svd").fit(a, b).decision_function(a),
-    X,
-    LABELS,
-)
+    lambda a, b: linear_model.RidgeClassifier(solver="svd").fit(a, b).decision_function(a), X, LABELS,
+)  # fmt: skip
 add(
-    "linear_model.RidgeClassifierCV.coef_",
-    lambda a, b: linear_model.RidgeClassifierCV([0.1, 1.0]).fit(a, b).coef_,
-    X,
+    "linear_model.RidgeClassifierCV.coef_", lambda a, b: linear_model.RidgeClassifierCV([0.1, 1.0]).fit(a, b).coef_, X,
     LABELS,
-)
+)  # fmt: skip
 add("linear_model.LogisticRegression.coef_", lambda a, b: linear_model.LogisticRegression().fit(a, b).coef_, X, LABELS)
 add("linear_model.PoissonRegressor.coef_", lambda a, b: linear_model.PoissonRegressor().fit(a, b).coef_, X, POSITIVE)
 add(
     "discriminant_analysis.LinearDiscriminantAnalysis.transform",
-    lambda a, b: discriminant_analysis.LinearDiscriminantAnalysis().fit(a, b).transform(a),
-    X,
-    CLASSES,
-)
+    lambda a, b: discriminant_analysis.LinearDiscriminantAnalysis().fit(a, b).transform(a), X, CLASSES,
+)  # fmt: skip
 add(
     "discriminant_analysis.LinearDiscriminantAnalysis.predict_proba",
-    lambda a, b, c: discriminant_analysis.LinearDiscriminantAnalysis().fit(a, b).predict_proba(c),
-    X,
-    CLASSES,
-    Z,
-)
+    lambda a, b, c: discriminant_analysis.LinearDiscriminantAnalysis().fit(a, b).predict_proba(c), X, CLASSES, Z,
+)  # fmt: skip
 add(
     "discriminant_analysis.LinearDiscriminantAnalysis.predict",
-    lambda a, b: discriminant_analysis.LinearDiscriminantAnalysis().fit(a, b).predict(a),
-    X,
-    CLASSES,
-)
+    lambda a, b: discriminant_analysis.LinearDiscriminantAnalysis().fit(a, b).predict(a), X, CLASSES,
+)  # fmt: skip
 add(
-    "naive_bayes.GaussianNB.predict_log_proba",
-    lambda a, b, c: naive_bayes.GaussianNB().fit(a, b).predict_log_proba(c),
-    X,
-    CLASSES,
-    Z,
-)
+    "naive_bayes.GaussianNB.predict_log_proba", lambda a, b, c: naive_bayes.GaussianNB().fit(a, b).predict_log_proba(c),
+    X, CLASSES, Z,
+)  # fmt: skip
 add(
     "mixture.GaussianMixture.score_samples",
-    lambda a, c: mixture.GaussianMixture(2, random_state=0, init_params="random").fit(a).score_samples(c),
-    X,
-    Z,
-)
+    lambda a, c: mixture.GaussianMixture(2, random_state=0, init_params="random").fit(a).score_samples(c), X, Z,
+)  # fmt: skip
 add(
     "calibration.CalibratedClassifierCV.predict_proba",
     lambda a, b, c: (
@@ -165,10 +140,8 @@ add(
 add("model_selection.train_test_split", lambda a: model_selection.train_test_split(a, random_state=0), X)
 add(
     "model_selection.cross_val_predict",
-    lambda a, b: model_selection.cross_val_predict(ridge(solver="svd"), a, b, cv=2),
-    X,
-    Y,
-)
+    lambda a, b: model_selection.cross_val_predict(ridge(solver="svd"), a, b, cv=2), X, Y,
+)  # fmt: skip
 
 for _name in (
     "explained_variance_score", "max_error", "mean_absolute_error", "mean_absolute_percentage_error",
@@ -182,20 +155,13 @@ for _name in (
 ):  # fmt: skip
     add(f"metrics.{_name}", lambda a, b, n=_name: getattr(metrics, n)(a, b), POSITIVE, ALSO)
 add(
-    "metrics.mean_squared_error",
-    lambda a, b, w: metrics.mean_squared_error(a, b, sample_weight=w),
-    Y,
-    Y + SCORES,
-    WEIGHTS,
-    label="weighted",
-)
+    "metrics.mean_squared_error", lambda a, b, w: metrics.mean_squared_error(a, b, sample_weight=w), Y, Y + SCORES,
+    WEIGHTS, label="weighted",
+)  # fmt: skip
 add(
-    "metrics.mean_squared_error",
-    lambda a, b: metrics.mean_squared_error(a, b, multioutput="raw_values"),
-    X,
-    X * 0.9,
+    "metrics.mean_squared_error", lambda a, b: metrics.mean_squared_error(a, b, multioutput="raw_values"), X, X * 0.9,
     label="several outputs",
-)
+)  # fmt: skip
 for _name in (
     "accuracy_score", "balanced_accuracy_score", "zero_one_loss", "hamming_loss", "f1_score", "precision_score",
     "recall_score", "jaccard_score", "cohen_kappa_score", "matthews_corrcoef", "confusion_matrix",
@@ -211,11 +177,9 @@ for _name in (
         add(f"metrics.{_name}", lambda a, b, n=_name: getattr(metrics, n)(a, b), LABELS, SCORES)
 for _name, _finite in (("roc_curve", slice(1, None)), ("det_curve", slice(None, -1))):  # one threshold is an infinity
     add(
-        f"metrics.{_name}",
-        lambda a, b, n=_name, s=_finite: [part[s] for part in getattr(metrics, n)(a, b)],
-        LABELS,
+        f"metrics.{_name}", lambda a, b, n=_name, s=_finite: [part[s] for part in getattr(metrics, n)(a, b)], LABELS,
         SCORES,
-    )
+    )  # fmt: skip
 add("metrics.hinge_loss", lambda a, b: metrics.hinge_loss(a, b), LABELS, Y)
 add("metrics.auc", lambda a, b: metrics.auc(a, b), np.sort(SCORES), POSITIVE)
 for _name in ("dcg_score", "ndcg_score"):
@@ -237,11 +201,9 @@ for _name in (
 for _name in ("paired_cosine_distances", "paired_euclidean_distances", "paired_manhattan_distances"):
     add(f"metrics.pairwise.{_name}", lambda a, b, n=_name: getattr(pairwise, n)(a, b), P, Q[:4])
 add(
-    "metrics.pairwise.euclidean_distances",
-    lambda a: pairwise.euclidean_distances(a),
-    P,
+    "metrics.pairwise.euclidean_distances", lambda a: pairwise.euclidean_distances(a), P,
     label="of one array, zeros on the diagonal",
-)
+)  # fmt: skip
 add("utils.extmath.softmax", lambda a: extmath.softmax(a), X)
 add("utils.extmath.row_norms", lambda a: extmath.row_norms(a), X)
 add("utils.extmath.randomized_svd", lambda a: extmath.randomized_svd(a, 2, random_state=0)[1], X)

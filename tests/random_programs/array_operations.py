@@ -243,9 +243,7 @@ add(
 add("vmap_rows", "A.vmap(lambda r: {xp}.sin(r) * {xp}.sum(r))({0})", unary(None, real, filled, ndim(1)))
 add("checkpoint", "A.checkpoint(lambda u: {xp}.sin(u) * u)({0})", unary(None, real))
 add(
-    "grad_inside",
-    "A.grad(lambda u: {xp}.sum({xp}.sin(u) * u))({0})",
-    unary(None, real),
+    "grad_inside", "A.grad(lambda u: {xp}.sum({xp}.sin(u) * u))({0})", unary(None, real),
     plain="np.sin({0}) + {0} * np.cos({0})",
-)
+)  # fmt: skip
 add("jvp_inside", "A.jvp(lambda u: {xp}.sin(u), ({0},), ({0},))[1]", unary(None, real), plain="{0} * np.cos({0})")

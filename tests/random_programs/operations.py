@@ -311,11 +311,9 @@ add("np_subtract_outer", "np.subtract.outer({0}, {1})", both(real))
 for _name in ("sort", "argsort"):
     add(_name, f"{{xp}}.{_name}({{0}}, axis={{axis}})", reducing(None, real, spread, several=False))
 add(
-    "np_partition",
-    "np.partition({0}, 0, axis={axis})[..., :1]",
-    reducing(None, real, spread, filled, several=False),
+    "np_partition", "np.partition({0}, 0, axis={axis})[..., :1]", reducing(None, real, spread, filled, several=False),
     values=True,
-)
+)  # fmt: skip
 add("diff", "{xp}.diff({0}, axis={axis}, n={n})", unary(None, moving, axis=axis_of, n=(1, 1, 2)))
 add(
     "searchsorted",

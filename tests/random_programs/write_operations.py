@@ -85,12 +85,9 @@ for _name, _index in _INDICES.items():
     add(f"multiply_{_name}", "{0}[{index}] *= {1}", writing(_index, narrow=True), writes=True)
 add("write_where_negative", "{0}[{0} < 0.1] = {c}", number(real, away, ndim(1)), writes=True, masks=True)
 add(
-    "write_where_negative_part",
-    "{0}[{0} < 0.1] = 0.3 * {0}[{0} < 0.1]",
-    number(real, away, ndim(1)),
-    writes=True,
+    "write_where_negative_part", "{0}[{0} < 0.1] = 0.3 * {0}[{0} < 0.1]", number(real, away, ndim(1)), writes=True,
     values=True,
-)
+)  # fmt: skip
 add("write_at_argmax", "{0}[{xp}.argmax({0})] = {c}", number(real, filled, ndim(1, 1)), writes=True)
 add("write_reversed", "{0}[::-1] = {0}", number(ndim(1)), writes=True)
 add("write_shifted", "{0}[1:] = {0}[:-1]", number(ndim(1)), writes=True)
@@ -146,11 +143,9 @@ add("np_copyto_where", "np.copyto({0}, {c}, where={0} > 0.1)", number(real, away
 add("np_put", "np.put({0}, [0, -1], {c})", number(filled), writes=True)
 add("np_putmask", "np.putmask({0}, {0} > 0.1, {c})", number(real, away), writes=True)
 add(
-    "np_add_at",
-    "np.add.at({0}, {index}, {c})",
-    lambda d: (lambda n: ((n,), {"index": [0, 0, -1], "c": 0.5}))(target(d, filled, ndim(1))),
-    writes=True,
-)
+    "np_add_at", "np.add.at({0}, {index}, {c})",
+    lambda d: (lambda n: ((n,), {"index": [0, 0, -1], "c": 0.5}))(target(d, filled, ndim(1))), writes=True,
+)  # fmt: skip
 add("method_fill", "{0}.fill({c})", number(), writes=True)
 add("np_multiply_out", "np.multiply({0}, {c}, out={0})", number(), writes=True)
 
