@@ -14,6 +14,7 @@ import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
     Floating,
+    adjoint,
     cast,
     constant,
     flat,
@@ -64,8 +65,7 @@ def _cov(
             factor = total - ddof * agrad.sum(weights * cast(aweights, weights.dtype)) / total
         centred = x - agrad.sum(x * weights, axis=1, keepdims=True) / total
         scaled = centred * weights
-    turned_over = agrad.matrix_transpose(scaled)
-    out = agrad.matmul(centred, agrad.conj(turned_over) if is_complex(x) else turned_over)
+    out = agrad.matmul(centred, adjoint(scaled))
     return agrad.squeeze(out / factor, axis=tuple(i for i, n in enumerate(out.shape) if n == 1))
 
 

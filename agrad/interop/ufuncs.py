@@ -10,9 +10,9 @@ import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
     alike,
+    conjugate,
     constant,
     inexact,
-    is_complex,
     is_inexact,
     may_hold,
     on_host,
@@ -211,5 +211,4 @@ def _matvec(x1: Any, x2: Any) -> Any:
 @ufunc("vecmat")
 def _vecmat(x1: Any, x2: Any) -> Any:
     x1, x2 = promoted(*tensors(x1, x2))
-    row = agrad.conj(x1) if is_complex(x1) else x1
-    return agrad.matmul(row[..., None, :], x2)[..., 0, :]
+    return agrad.matmul(conjugate(x1)[..., None, :], x2)[..., 0, :]

@@ -9,8 +9,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.interop.arguments import along, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
-from agrad.scipy.shared import Function, array, as_complex, created, function, is_array, named
+from agrad.interop.arguments import along, as_complex, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
+from agrad.scipy.shared import Function, array, created, function, is_array, named
 
 __all__ = [
     "dct", "dctn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "idct", "idctn", "ifft",

@@ -10,7 +10,7 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import RefusedFunctionError
-from agrad.interop.arguments import alike, is_complex, like_of
+from agrad.interop.arguments import alike, like_of
 from agrad.numpy.calls import first, home
 from agrad.ops.definition import of_first
 
@@ -58,11 +58,6 @@ def created(values: Any) -> Tensor:
 def array(value: Any) -> Tensor:
     """Return a Tensor of a floating dtype."""
     return arrays(value)[0]
-
-
-def as_complex(x: Tensor) -> Tensor:
-    """Return the complex array of the same precision."""
-    return x if is_complex(x) else agrad.astype(x, agrad.complex64 if x.dtype == agrad.float32 else agrad.complex128)
 
 
 def ratio(a: Any, b: Any, good: Any = None) -> Tensor:

@@ -14,10 +14,10 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import OperandError
-from agrad.interop.arguments import is_complex
+from agrad.interop.arguments import as_complex, is_complex
 from agrad.interop.scipy import WORDS, documentation, riemann_zeta
 from agrad.ops.special import complex
-from agrad.scipy.shared import array, arrays, as_complex, function, is_array, unsupported
+from agrad.scipy.shared import array, arrays, function, is_array, unsupported
 
 _ORDERED = ("jn", "jv")
 """Functions whose order is one number of the host."""

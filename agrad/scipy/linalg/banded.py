@@ -10,7 +10,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
-from agrad.scipy.linalg.shared import completed, gathered, matrices
+from agrad.interop.linear_algebra import completed
+from agrad.scipy.linalg.shared import gathered, matrices
 from agrad.scipy.shared import arrays, function
 
 __all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]

@@ -9,7 +9,8 @@ from typing import Any
 import agrad
 from agrad import Tensor
 from agrad.errors import OperandError
-from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, square
+from agrad.interop.arguments import adjoint
+from agrad.scipy.linalg.shared import matrices, mirrored, square
 from agrad.scipy.shared import arrays, function, unsupported
 
 __all__ = ["cho_factor", "cho_solve", "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]

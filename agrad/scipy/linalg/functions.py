@@ -6,10 +6,10 @@ from typing import Any
 import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
-from agrad.interop.arguments import is_complex
+from agrad.interop.arguments import adjoint, as_complex, conjugate, is_complex
 from agrad.ops import matrix_functions
-from agrad.scipy.linalg.shared import adjoint, conjugate, identity, square
-from agrad.scipy.shared import Function, arrays, as_complex, function, named
+from agrad.scipy.linalg.shared import identity, square
+from agrad.scipy.shared import Function, arrays, function, named
 
 __all__ = [
     "coshm", "cosm", "expm", "expm_frechet", "logm", "sinhm", "sinm", "solve_continuous_lyapunov",

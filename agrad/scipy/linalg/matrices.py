@@ -7,8 +7,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.interop.arguments import constant
-from agrad.scipy.linalg.shared import conjugate, gathered
+from agrad.interop.arguments import conjugate, constant
+from agrad.scipy.linalg.shared import gathered
 from agrad.scipy.shared import array, arrays, function
 
 __all__ = ["block_diag", "circulant", "companion", "convolution_matrix", "fiedler", "hankel", "leslie", "toeplitz"]

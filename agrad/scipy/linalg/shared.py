@@ -11,18 +11,9 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
-from agrad.interop.arguments import constant, is_complex
+from agrad.interop.arguments import adjoint, constant
+from agrad.interop.linear_algebra import completed
 from agrad.scipy.shared import array
-
-
-def conjugate(x: Tensor) -> Tensor:
-    """Return the conjugate, or a real array unchanged."""
-    return agrad.conj(x) if is_complex(x) else x
-
-
-def adjoint(x: Tensor) -> Tensor:
-    """Return the conjugate transpose."""
-    return conjugate(agrad.matrix_transpose(x))
 
 
 def identity(n: int, like: Tensor) -> Tensor:
@@ -44,16 +35,6 @@ def square(a: Any, name: str) -> Tensor:
     if a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"{name}: a matrix must be square, got shape {tuple(a.shape)}")
     return a
-
-
-def completed(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint) -> Tensor:
-    """Return the Hermitian matrices of which one triangle is given.
-
-    With the transpose as ``turn`` they are symmetric.
-    """
-    strict = agrad.tril(a, k=-1) if lower else agrad.triu(a, k=1)
-    diagonal = agrad.tril(agrad.triu(a))
-    return strict + turn(strict) + (diagonal + turn(diagonal)) / 2
 
 
 def mirrored(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint) -> Tensor:

@@ -9,9 +9,9 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, OperandError, ShapeError
-from agrad.interop.arguments import is_complex
-from agrad.scipy.linalg.shared import adjoint, gathered, matrices, square
-from agrad.scipy.shared import arrays, as_complex, function, unsupported
+from agrad.interop.arguments import adjoint, as_complex, is_complex
+from agrad.scipy.linalg.shared import gathered, matrices, square
+from agrad.scipy.shared import arrays, function, unsupported
 
 __all__ = ["eigh_tridiagonal", "funm", "polar", "schur"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.interop.arguments import axis_of, constant, is_complex, on_axis
-from agrad.scipy.shared import array, as_complex, created, function, unsupported
+from agrad.interop.arguments import as_complex, axis_of, constant, is_complex, on_axis
+from agrad.scipy.shared import array, created, function, unsupported
 from agrad.scipy.signal.sliding import choice, neighbours
 
 __all__ = ["detrend", "hilbert", "savgol_coeffs", "savgol_filter"]

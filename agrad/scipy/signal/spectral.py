@@ -8,8 +8,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.interop.arguments import axis_of, constant, is_complex, values_of
-from agrad.scipy.shared import array, arrays, as_complex, function, is_array, unsupported
+from agrad.interop.arguments import as_complex, axis_of, constant, is_complex, values_of
+from agrad.scipy.shared import array, arrays, function, is_array, unsupported
 from agrad.scipy.signal.sliding import EXTENSIONS, choice, extended, windows
 from agrad.scipy.signal.smoothing import detrend as without_trend
 from agrad.scipy.signal.windows import get_window
