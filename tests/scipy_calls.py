@@ -3,9 +3,16 @@
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 import numpy as np
+
+try:
+    MINOR = int(metadata.version("scipy").split(".")[1])
+except metadata.PackageNotFoundError:
+    MINOR = 99
+"""The minor version of SciPy 1."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import agrad
 from agrad.scipy.shared import function
 
 CALLS = Calls("interpolate")
+add = CALLS.add
 
 
 @function
@@ -24,117 +25,107 @@ _Y, _Y2 = _rng.normal(size=6), _rng.normal(size=(2, 6))
 _T = np.asarray([[0.3, 1.0], [2.9, 3.6]])
 _OUT = np.asarray([-0.7, 1.7, 5.2])
 _MONOTONE = np.asarray([0.0, 0.4, 0.5, 0.3, -0.6, -0.9])
-CALLS.add("CubicSpline", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X, _Y, _T)
-CALLS.add("CubicSpline axis", lambda m, x, y, t: m.CubicSpline(x, y, axis=1)(t), _X, _Y2, _T)
-CALLS.add("CubicSpline beyond", lambda m, x, y, t: m.CubicSpline(x, y, bc_type="natural")(t), _X, _Y, _OUT)
-CALLS.add("CubicSpline clamped", lambda m, x, y, t: m.CubicSpline(x, y, bc_type="clamped")(t, 1), _X, _Y, _T)
-CALLS.add(
-    "CubicSpline periodic",
-    lambda m, x, y, t: m.CubicSpline(x, _ring(y), bc_type="periodic")(t),
-    _X, _Y[:5], _OUT,
-)  # fmt: skip
-CALLS.add(
+add("CubicSpline", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X, _Y, _T)
+add("CubicSpline axis", lambda m, x, y, t: m.CubicSpline(x, y, axis=1)(t), _X, _Y2, _T)
+add("CubicSpline beyond", lambda m, x, y, t: m.CubicSpline(x, y, bc_type="natural")(t), _X, _Y, _OUT)
+add("CubicSpline clamped", lambda m, x, y, t: m.CubicSpline(x, y, bc_type="clamped")(t, 1), _X, _Y, _T)
+add("CubicSpline periodic", lambda m, x, y, t: m.CubicSpline(x, _ring(y), bc_type="periodic")(t), _X, _Y[:5], _OUT)
+add(
     "CubicSpline conditions",
     lambda m, x, y, a, b, t: m.CubicSpline(x, y, bc_type=((1, a), (2, b)), axis=1)(t),
     _X, _Y2, np.asarray([0.3, -1.0]), np.asarray([0.2, 2.0]), _T,
 )  # fmt: skip
-CALLS.add("CubicSpline complex", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X, _Y + 1j * _Y[::-1], _T)
-CALLS.add("CubicSpline two", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X[:2], _Y[:2], _T)
-CALLS.add("CubicSpline three", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X[:3], _Y[:3], _T)
-CALLS.add("CubicSpline derivative", lambda m, x, y, t: m.CubicSpline(x, y).derivative(2)(t), _X, _Y, _T)
-CALLS.add("CubicSpline antiderivative", lambda m, x, y, t: m.CubicSpline(x, y).antiderivative()(t), _X, _Y, _T)
-CALLS.add("CubicSpline integrate", lambda m, x, y, t: m.CubicSpline(x, y, axis=1).integrate(t[0], t[1]), _X, _Y2, _OUT)
-CALLS.add(
+add("CubicSpline complex", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X, _Y + 1j * _Y[::-1], _T)
+add("CubicSpline two", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X[:2], _Y[:2], _T)
+add("CubicSpline three", lambda m, x, y, t: m.CubicSpline(x, y)(t), _X[:3], _Y[:3], _T)
+add("CubicSpline derivative", lambda m, x, y, t: m.CubicSpline(x, y).derivative(2)(t), _X, _Y, _T)
+add("CubicSpline antiderivative", lambda m, x, y, t: m.CubicSpline(x, y).antiderivative()(t), _X, _Y, _T)
+add("CubicSpline integrate", lambda m, x, y, t: m.CubicSpline(x, y, axis=1).integrate(t[0], t[1]), _X, _Y2, _OUT)
+add(
     "CubicSpline integrate periods",
     lambda m, x, y, t: m.CubicSpline(x, _ring(y), bc_type="periodic").integrate(t[0], t[2]),
     _X, _Y[:5], _OUT * 2,
 )  # fmt: skip
-CALLS.add("CubicSpline nodes", lambda m, x, y: m.CubicSpline(x, y)(x), _X, _Y, order=0)
-CALLS.add("PchipInterpolator", lambda m, x, y, t: m.PchipInterpolator(x, y)(t), _X, _MONOTONE, _T)
-CALLS.add("PchipInterpolator axis", lambda m, x, y, t: m.PchipInterpolator(x, y, axis=1)(t), _X, _Y2, _T)
-CALLS.add("PchipInterpolator slope", lambda m, x, y, t: m.PchipInterpolator(x, y)(t, nu=1), _X, np.exp(-_X), _OUT)
-CALLS.add("PchipInterpolator two", lambda m, x, y, t: m.PchipInterpolator(x, y)(t), _X[:2], _Y[:2], _T)
-CALLS.add("PchipInterpolator three", lambda m, x, y, t: m.PchipInterpolator(x, y)(t), _X[:3], _MONOTONE[:3], _T)
-CALLS.add("Akima1DInterpolator", lambda m, x, y, t: m.Akima1DInterpolator(x, y)(t), _X, _Y, _T)
-CALLS.add("Akima1DInterpolator axis", lambda m, x, y, t: m.Akima1DInterpolator(x, y, axis=1)(t), _X, _Y2, _T)
-CALLS.add(
+add("CubicSpline nodes", lambda m, x, y: m.CubicSpline(x, y)(x), _X, _Y, order=0)
+add("PchipInterpolator", lambda m, x, y, t: m.PchipInterpolator(x, y)(t), _X, _MONOTONE, _T)
+add("PchipInterpolator axis", lambda m, x, y, t: m.PchipInterpolator(x, y, axis=1)(t), _X, _Y2, _T)
+add("PchipInterpolator slope", lambda m, x, y, t: m.PchipInterpolator(x, y)(t, nu=1), _X, np.exp(-_X), _OUT)
+add("PchipInterpolator two", lambda m, x, y, t: m.PchipInterpolator(x, y)(t), _X[:2], _Y[:2], _T)
+add("PchipInterpolator three", lambda m, x, y, t: m.PchipInterpolator(x, y)(t), _X[:3], _MONOTONE[:3], _T)
+add("Akima1DInterpolator", lambda m, x, y, t: m.Akima1DInterpolator(x, y)(t), _X, _Y, _T)
+add("Akima1DInterpolator axis", lambda m, x, y, t: m.Akima1DInterpolator(x, y, axis=1)(t), _X, _Y2, _T)
+add(
     "Akima1DInterpolator modified",
     lambda m, x, y, t: m.Akima1DInterpolator(x, y, method="makima", extrapolate=True)(t),
     _X, _Y, _OUT,
 )  # fmt: skip
-CALLS.add("Akima1DInterpolator three", lambda m, x, y, t: m.Akima1DInterpolator(x, y)(t), _X[:3], _Y[:3], _T[0])
-CALLS.add("CubicHermiteSpline", lambda m, x, y, s, t: m.CubicHermiteSpline(x, y, s)(t), _X, _Y, _Y[::-1].copy(), _T)
-CALLS.add(
+add("Akima1DInterpolator three", lambda m, x, y, t: m.Akima1DInterpolator(x, y)(t), _X[:3], _Y[:3], _T[0])
+add("CubicHermiteSpline", lambda m, x, y, s, t: m.CubicHermiteSpline(x, y, s)(t), _X, _Y, _Y[::-1].copy(), _T)
+add(
     "CubicHermiteSpline periodic",
     lambda m, x, y, s, t: m.CubicHermiteSpline(x, y, s, axis=-1, extrapolate="periodic")(t),
     _X, _Y2, _Y2[::-1].copy(), _OUT,
 )  # fmt: skip
 _C = _rng.normal(size=(3, 5, 2))
-CALLS.add("PPoly", lambda m, c, x, t: m.PPoly(c, x)(t), _C, _X, _T)
-CALLS.add("PPoly axis", lambda m, c, x, t: m.PPoly(c, x, axis=1)(t), np.moveaxis(_C, 2, 0).copy(), _X, _T)
-CALLS.add("PPoly complex", lambda m, c, x, t: m.PPoly(c, x)(t, 1), _C + 1j * _C[::-1], _X, _T)
-CALLS.add("PPoly antiderivative", lambda m, c, x, t: m.PPoly(c, x).antiderivative(2)(t), _C, _X, _OUT)
-CALLS.add("PPoly coefficients", lambda m, x, y: m.CubicSpline(x, y).derivative().c, _X, _Y)
-CALLS.add("interp1d", lambda m, x, y, t: m.interp1d(x, y)(t), _X, _Y, _T)
-CALLS.add("interp1d axis", lambda m, x, y, t: m.interp1d(x, y, axis=0)(t), _X, _Y2.T.copy(), _T)
-CALLS.add("interp1d falling", lambda m, x, y, t: m.interp1d(x, y)(t), _X[::-1].copy(), _Y2, _T)
-CALLS.add("interp1d complex", lambda m, x, y, t: m.interp1d(x, y)(t), _X, _Y + 1j * _Y[::-1], _T)
-CALLS.add(
+add("PPoly", lambda m, c, x, t: m.PPoly(c, x)(t), _C, _X, _T)
+add("PPoly axis", lambda m, c, x, t: m.PPoly(c, x, axis=1)(t), np.moveaxis(_C, 2, 0).copy(), _X, _T)
+add("PPoly complex", lambda m, c, x, t: m.PPoly(c, x)(t, 1), _C + 1j * _C[::-1], _X, _T)
+add("PPoly antiderivative", lambda m, c, x, t: m.PPoly(c, x).antiderivative(2)(t), _C, _X, _OUT)
+add("PPoly coefficients", lambda m, x, y: m.CubicSpline(x, y).derivative().c, _X, _Y)
+add("interp1d", lambda m, x, y, t: m.interp1d(x, y)(t), _X, _Y, _T)
+add("interp1d axis", lambda m, x, y, t: m.interp1d(x, y, axis=0)(t), _X, _Y2.T.copy(), _T)
+add("interp1d falling", lambda m, x, y, t: m.interp1d(x, y)(t), _X[::-1].copy(), _Y2, _T)
+add("interp1d complex", lambda m, x, y, t: m.interp1d(x, y)(t), _X, _Y + 1j * _Y[::-1], _T)
+add(
     "interp1d beyond",
     lambda m, x, y, t: m.interp1d(x, y, fill_value="extrapolate", assume_sorted=True)(t),
     _X, _Y2, _OUT,
 )  # fmt: skip
-CALLS.add(
+add(
     "interp1d filled",
     lambda m, x, y, a, t: m.interp1d(x, y, bounds_error=False, fill_value=(a, 7.0))(t),
     _X, _Y2, np.asarray([0.5, -2.0]), _OUT,
 )  # fmt: skip
-CALLS.add("interp1d cubic", lambda m, x, y, t: m.interp1d(x, y, "cubic")(t), _X, _Y2, _T)
+add("interp1d cubic", lambda m, x, y, t: m.interp1d(x, y, "cubic")(t), _X, _Y2, _T)
 for _kind in ("nearest", "nearest-up", "previous", "next", "zero", "slinear"):
-    CALLS.add(f"interp1d {_kind}", lambda m, x, y, t, k=_kind: m.interp1d(x, y, k)(t), _X, _Y2, _T)
+    add(f"interp1d {_kind}", lambda m, x, y, t, k=_kind: m.interp1d(x, y, k)(t), _X, _Y2, _T)
 _P, _Q = np.asarray([0.0, 1.0, 2.5, 3.0]), np.asarray([2.0, 0.9, 0.0])
 _V = _rng.normal(size=(4, 3, 2))
 _AT = np.asarray([[0.3, 0.4], [2.7, 1.8], [1.2, 1.3]])
-CALLS.add(
-    "RegularGridInterpolator",
-    lambda m, p, q, v, t: m.RegularGridInterpolator((p, q), v)(t),
-    _P,
-    _Q[::-1].copy(),
-    _V,
+add(
+    "RegularGridInterpolator", lambda m, p, q, v, t: m.RegularGridInterpolator((p, q), v)(t), _P, _Q[::-1].copy(), _V,
     _AT,
-)
-CALLS.add(
-    "RegularGridInterpolator falling", lambda m, p, q, v, t: m.RegularGridInterpolator((p, q), v)(t), _P, _Q, _V, _AT
-)
-CALLS.add(
+)  # fmt: skip
+add("RegularGridInterpolator falling", lambda m, p, q, v, t: m.RegularGridInterpolator((p, q), v)(t), _P, _Q, _V, _AT)
+add(
     "RegularGridInterpolator beyond",
     lambda m, p, v, t: m.RegularGridInterpolator((p,), v, bounds_error=False, fill_value=None)(t),
     _P, _V[..., 0], _OUT[:, None],
 )  # fmt: skip
-CALLS.add(
+add(
     "RegularGridInterpolator nearest",
     lambda m, p, v, t: m.RegularGridInterpolator((p,), v, "nearest", False, 3.0)(t),
     _P, _V, _OUT[:, None],
 )  # fmt: skip
-CALLS.add("RegularGridInterpolator complex", lambda m, p, v, t: m.RegularGridInterpolator((p,), v)(t),
+add("RegularGridInterpolator complex", lambda m, p, v, t: m.RegularGridInterpolator((p,), v)(t),
           _P, _V * (1 + 2j), _AT[:, :1].copy())  # fmt: skip
-CALLS.add("interpn", lambda m, p, v, t: m.interpn((p,), v, t), _P, _V, _AT[:, :1].copy())
-CALLS.add("interpn coordinates", lambda m, p, v, t: m.interpn((p,), v, (t,), "nearest"), _P, _V, _AT[:, 0].copy())
+add("interpn", lambda m, p, v, t: m.interpn((p,), v, t), _P, _V, _AT[:, :1].copy())
+add("interpn coordinates", lambda m, p, v, t: m.interpn((p,), v, (t,), "nearest"), _P, _V, _AT[:, 0].copy())
 _POINTS, _PLACES = _rng.normal(size=(8, 2)), _rng.normal(size=(3, 2))
 _D = _rng.normal(size=(8, 2))
 for _kernel in ("thin_plate_spline", "linear", "cubic", "quintic", "multiquadric", "inverse_multiquadric",
                 "inverse_quadratic", "gaussian"):  # fmt: skip
-    CALLS.add(
+    add(
         f"RBFInterpolator {_kernel}",
         lambda m, y, d, x, k=_kernel: m.RBFInterpolator(y, d, kernel=k, epsilon=0.9)(x),
         _POINTS, _D[:, 0], _PLACES, rtol=1e-8, slow=True,
     )  # fmt: skip
-CALLS.add(
+add(
     "RBFInterpolator smoothing",
     lambda m, y, d, s, x: m.RBFInterpolator(y, d, smoothing=s, degree=2)(x),
     _POINTS, _D, np.full(8, 0.3), _PLACES, rtol=1e-8, slow=True,
 )  # fmt: skip
-CALLS.add(
+add(
     "RBFInterpolator complex",
     lambda m, y, d, x: m.RBFInterpolator(y, d, kernel="gaussian", epsilon=1.2, degree=-1)(x),
     _POINTS, _D[:, 0] + 1j * _D[:, 1], _PLACES, rtol=1e-8, slow=True,
@@ -146,61 +137,44 @@ _BT = np.asarray([0.0, 0.1, 0.2, 0.9, 1.6, 2.2, 3.1, 3.2, 3.4, 3.5])
 _BAT = np.asarray([[-0.2, 0.15, 0.7], [1.3, 2.9, 3.3]])
 _PLACES, _KNOTS, _NODES = _BAT.tolist(), _BT.tolist(), _BX.tolist()
 for _k in range(4):
-    CALLS.add(
-        f"BSpline {_k}",
-        lambda m, t, c, x, k=_k: m.BSpline(t, c, k)(x),
-        _BT[: 7 + _k],
-        _BY,
-        _BAT,
+    add(
+        f"BSpline {_k}", lambda m, t, c, x, k=_k: m.BSpline(t, c, k)(x), _BT[: 7 + _k], _BY, _BAT,
         order=2 if _k == 3 else 1,
-    )
-    CALLS.add(
-        f"make_interp_spline {_k}", lambda m, y, x, k=_k: m.make_interp_spline(_NODES, y, k)(x), _BY, _BAT, order=1
-    )
-CALLS.add("BSpline slope", lambda m, t, c, x: m.BSpline(t, c, 3, axis=1)(x, 1), _BT, _BY.T, _BAT, order=1)
-CALLS.add("BSpline inside", lambda m, c: m.BSpline(_KNOTS, c, 3, False)([1.0, 2.9]), _BY, order=1)
-CALLS.add("BSpline periodic", lambda m, c, x: m.BSpline(_KNOTS, c, 3, "periodic")(x), _BY, _BAT, order=1)
-CALLS.add("BSpline complex", lambda m, c: m.BSpline(_KNOTS, c, 3)(_PLACES), _BY[:, 0] + 1j * _BY[:, 1])
-CALLS.add("BSpline derivative", lambda m, c, x: m.BSpline(_KNOTS, c, 3).derivative(2)(x), _BY, _BAT, order=1)
-CALLS.add("BSpline antiderivative", lambda m, t, c: m.BSpline(t, c, 3).antiderivative()(_PLACES), _BT, _BY, order=1)
-CALLS.add("BSpline integrate", lambda m, c, a: m.BSpline(_KNOTS, c, 3).integrate(a, 3.0), _BY, np.asarray(0.7))
-CALLS.add("BSpline integrate inside", lambda m, c: m.BSpline(_KNOTS, c, 3, False).integrate(-1.0, 9.0), _BY)
-CALLS.add("BSpline basis_element", lambda m, t: m.BSpline.basis_element(t)(_PLACES), _BT[2:7], order=1)
-CALLS.add("make_interp_spline by places", lambda m, x, y: m.make_interp_spline(x, y)(_PLACES), _BX, _BY, order=1)
-CALLS.add("make_interp_spline natural", lambda m, y: m.make_interp_spline(_NODES, y, bc_type="natural")(_PLACES), _BY)
-CALLS.add("make_interp_spline clamped", lambda m, y: m.make_interp_spline(_NODES, y, 3, bc_type="clamped").c, _BY)
-CALLS.add(
+    )  # fmt: skip
+    add(f"make_interp_spline {_k}", lambda m, y, x, k=_k: m.make_interp_spline(_NODES, y, k)(x), _BY, _BAT, order=1)
+add("BSpline slope", lambda m, t, c, x: m.BSpline(t, c, 3, axis=1)(x, 1), _BT, _BY.T, _BAT, order=1)
+add("BSpline inside", lambda m, c: m.BSpline(_KNOTS, c, 3, False)([1.0, 2.9]), _BY, order=1)
+add("BSpline periodic", lambda m, c, x: m.BSpline(_KNOTS, c, 3, "periodic")(x), _BY, _BAT, order=1)
+add("BSpline complex", lambda m, c: m.BSpline(_KNOTS, c, 3)(_PLACES), _BY[:, 0] + 1j * _BY[:, 1])
+add("BSpline derivative", lambda m, c, x: m.BSpline(_KNOTS, c, 3).derivative(2)(x), _BY, _BAT, order=1)
+add("BSpline antiderivative", lambda m, t, c: m.BSpline(t, c, 3).antiderivative()(_PLACES), _BT, _BY, order=1)
+add("BSpline integrate", lambda m, c, a: m.BSpline(_KNOTS, c, 3).integrate(a, 3.0), _BY, np.asarray(0.7))
+add("BSpline integrate inside", lambda m, c: m.BSpline(_KNOTS, c, 3, False).integrate(-1.0, 9.0), _BY)
+add("BSpline basis_element", lambda m, t: m.BSpline.basis_element(t)(_PLACES), _BT[2:7], order=1)
+add("make_interp_spline by places", lambda m, x, y: m.make_interp_spline(x, y)(_PLACES), _BX, _BY, order=1)
+add("make_interp_spline natural", lambda m, y: m.make_interp_spline(_NODES, y, bc_type="natural")(_PLACES), _BY)
+add("make_interp_spline clamped", lambda m, y: m.make_interp_spline(_NODES, y, 3, bc_type="clamped").c, _BY)
+add(
     "make_interp_spline slopes",
     lambda m, y, v: m.make_interp_spline(_NODES, y, 5, bc_type=([(1, v), (2, v)], [(1, 2 * v), (2, 0 * v)]))(_PLACES),
     _BY,
     _BY[0],
 )
-CALLS.add(
-    "make_interp_spline knots",
-    lambda m, t, y: m.make_interp_spline(_NODES, y, 3, t)(0.7),
-    np.asarray([-0.3, -0.2, -0.1, 0.0, 0.9, 1.6, 3.1, 3.2, 3.4, 3.5]),
-    _BY,
-    order=1,
-)
+add(
+    "make_interp_spline knots", lambda m, t, y: m.make_interp_spline(_NODES, y, 3, t)(0.7),
+    np.asarray([-0.3, -0.2, -0.1, 0.0, 0.9, 1.6, 3.1, 3.2, 3.4, 3.5]), _BY, order=1,
+)  # fmt: skip
 for _k, _order in ((2, 1), (3, 2), (4, 1)):
-    CALLS.add(
+    add(
         f"make_interp_spline periodic {_k}",
-        lambda m, x, y, t, k=_k: m.make_interp_spline(x, _ring(y), k, bc_type="periodic")(t),
-        _BX,
-        _BY[:5],
-        _BAT,
+        lambda m, x, y, t, k=_k: m.make_interp_spline(x, _ring(y), k, bc_type="periodic")(t), _BX, _BY[:5], _BAT,
         order=_order,
-    )
-CALLS.add(
-    "make_interp_spline periodic few",
-    lambda m, y: m.make_interp_spline(_NODES[:3], _ring(y), 5, bc_type="periodic").c,
-    _BY[:2],
-    order=1,
-)
-CALLS.add(
-    "BSpline integrate periodic",
-    lambda m, c, a: m.BSpline(_KNOTS, c, 3, "periodic").integrate(a, 7.0),
-    _BY,
-    np.asarray(-0.8),
-    order=1,
-)
+    )  # fmt: skip
+add(
+    "make_interp_spline periodic few", lambda m, y: m.make_interp_spline(_NODES[:3], _ring(y), 5, bc_type="periodic").c,
+    _BY[:2], order=1,
+)  # fmt: skip
+add(
+    "BSpline integrate periodic", lambda m, c, a: m.BSpline(_KNOTS, c, 3, "periodic").integrate(a, 7.0), _BY,
+    np.asarray(-0.8), order=1,
+)  # fmt: skip

@@ -6,6 +6,7 @@ import numpy as np
 from scipy_calls import Calls
 
 CALLS = Calls("stats")
+add = CALLS.add
 _X = np.asarray([[0.3, -1.2, 2.0], [1.1, 0.4, -6.0]])
 _POSITIVE = np.asarray([[0.3, 1.2, 2.0], [7.0, 0.45, 0.05]])
 _UNIT = np.asarray([[0.3, 0.12, 0.95], [0.5, 0.45, 0.02]])
@@ -47,9 +48,7 @@ SOLVED = ("gamma", "chi2", "gennorm", "invgamma", "beta", "t")
 
 
 def _add(name: str, method: str, first: tuple[np.ndarray, ...], parameters: tuple[np.ndarray, ...], **how: Any) -> None:
-    CALLS.add(
-        f"{name} {method}", lambda m, *given: getattr(getattr(m, name), method)(*given), *first, *parameters, **how
-    )
+    add(f"{name} {method}", lambda m, *given: getattr(getattr(m, name), method)(*given), *first, *parameters, **how)
 
 
 for _name, (_shapes, _z) in CONTINUOUS.items():
@@ -68,9 +67,9 @@ for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
     _add("truncnorm", _method, (_LOW + (_HIGH - _LOW) * _UNIT,), (_LOW, _HIGH), slow=True)
 for _method in ("ppf", "isf"):
     _add("truncnorm", _method, (_Q[1::2],), (_LOW[:2], _HIGH[:2], _LOC[:2], _SCALE[:2]), slow=True)
-CALLS.add("truncnorm quantile", lambda m, q, a: m.truncnorm.ppf(q, a, np.inf), _Q[:2], _LOW[:2] + 30, slow=True)
-CALLS.add("truncnorm tails", lambda m, x, a: m.truncnorm.logpdf(x, a, np.inf), np.asarray([31.0, 43.0]), _LOW[:2] + 30)
-CALLS.add("truncnorm scale", lambda m, x, c, s: m.truncnorm.cdf(x, -1, 2, c, s), _X[0], _LOC, _SCALE)
+add("truncnorm quantile", lambda m, q, a: m.truncnorm.ppf(q, a, np.inf), _Q[:2], _LOW[:2] + 30, slow=True)
+add("truncnorm tails", lambda m, x, a: m.truncnorm.logpdf(x, a, np.inf), np.asarray([31.0, 43.0]), _LOW[:2] + 30)
+add("truncnorm scale", lambda m, x, c, s: m.truncnorm.cdf(x, -1, 2, c, s), _X[0], _LOC, _SCALE)
 for _name, _shapes in DISCRETE.items():
     for _method in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
         _k = np.minimum(_K, int(_method != "logsf")) if _name == "bernoulli" else _K + (_name == "geom")
@@ -96,14 +95,14 @@ for _method in ("mean", "var", "std"):
 _COUNTS, _CHANCES = np.asarray([[3, 2, 1], [2, 0, 4], [1, 1, 1]]), np.asarray([0.2, 0.5, 0.3])
 _add("multinomial", "logpmf", (_COUNTS[:2], np.asarray(6)), (_CHANCES,))
 _add("multinomial", "pmf", (_COUNTS, np.asarray(6)), (_CHANCES,))
-CALLS.add("poisson median", lambda m, mu: m.poisson.median(mu), np.asarray([0.3, 7.3]), slow=True, order=1)
+add("poisson median", lambda m, mu: m.poisson.median(mu), np.asarray([0.3, 7.3]), slow=True, order=1)
 _add("bernoulli", "entropy", (), DISCRETE["bernoulli"])
-CALLS.add("gamma quantile", lambda m, q, a: m.gamma.ppf(q, a), np.asarray(0.3), np.asarray(1.7), slow=True)
-CALLS.add("t quantile", lambda m, q, a: m.t.ppf(q, a), np.asarray(0.3), np.asarray(3.7), slow=True)
-CALLS.add("norm frozen", lambda m, x, a, b: m.norm(a, scale=b).logpdf(x), _X, _LOC, _SCALE)
-CALLS.add("gamma frozen", lambda m, x, a, b: m.gamma(a, scale=b).cdf(x), _POSITIVE, _SCALE, _SCALE[:1])
-CALLS.add("norm tails", lambda m, x, a: m.norm.logcdf(x, a), np.asarray([-40.0, -300.0, 9.0]), np.asarray(0.5))
-CALLS.add("poisson frozen", lambda m, mu: m.poisson(mu, loc=1).logpmf(3), np.asarray([0.5, 2.0]))
+add("gamma quantile", lambda m, q, a: m.gamma.ppf(q, a), np.asarray(0.3), np.asarray(1.7), slow=True)
+add("t quantile", lambda m, q, a: m.t.ppf(q, a), np.asarray(0.3), np.asarray(3.7), slow=True)
+add("norm frozen", lambda m, x, a, b: m.norm(a, scale=b).logpdf(x), _X, _LOC, _SCALE)
+add("gamma frozen", lambda m, x, a, b: m.gamma(a, scale=b).cdf(x), _POSITIVE, _SCALE, _SCALE[:1])
+add("norm tails", lambda m, x, a: m.norm.logcdf(x, a), np.asarray([-40.0, -300.0, 9.0]), np.asarray(0.5))
+add("poisson frozen", lambda m, mu: m.poisson(mu, loc=1).logpmf(3), np.asarray([0.5, 2.0]))
 
 _COV = np.asarray([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 0.9]])
 
@@ -113,24 +112,16 @@ def _symmetric(c: Any) -> Any:
     return 0.5 * (c + c.T)
 
 
-CALLS.add(
-    "multivariate_normal logpdf", lambda m, x, a, c: m.multivariate_normal.logpdf(x, a, _symmetric(c)), _X, _LOC, _COV
-)
-CALLS.add("multivariate_normal pdf", lambda m, x, a, c: m.multivariate_normal(a, _symmetric(c)).pdf(x), _X, _LOC, _COV)
-CALLS.add("multivariate_normal diagonal", lambda m, x, a, c: m.multivariate_normal.logpdf(x, a, c), _X, _LOC, _SCALE)
-CALLS.add("multivariate_normal number", lambda m, x, c: m.multivariate_normal.logpdf(x, cov=c), _X[0], np.asarray(1.3))
-CALLS.add("multivariate_normal entropy", lambda m, c: m.multivariate_normal.entropy(cov=_symmetric(c))[None], _COV)
-CALLS.add(
-    "multivariate_t logpdf",
-    lambda m, x, a, c: m.multivariate_t.logpdf(x, a, _symmetric(c), df=2.5),
-    _X,
-    _LOC,
-    _COV,
-)
-CALLS.add("multivariate_t pdf", lambda m, x, a: m.multivariate_t.pdf(x, a, shape=2.0, df=3), _X, _LOC)
+add("multivariate_normal logpdf", lambda m, x, a, c: m.multivariate_normal.logpdf(x, a, _symmetric(c)), _X, _LOC, _COV)
+add("multivariate_normal pdf", lambda m, x, a, c: m.multivariate_normal(a, _symmetric(c)).pdf(x), _X, _LOC, _COV)
+add("multivariate_normal diagonal", lambda m, x, a, c: m.multivariate_normal.logpdf(x, a, c), _X, _LOC, _SCALE)
+add("multivariate_normal number", lambda m, x, c: m.multivariate_normal.logpdf(x, cov=c), _X[0], np.asarray(1.3))
+add("multivariate_normal entropy", lambda m, c: m.multivariate_normal.entropy(cov=_symmetric(c))[None], _COV)
+add("multivariate_t logpdf", lambda m, x, a, c: m.multivariate_t.logpdf(x, a, _symmetric(c), df=2.5), _X, _LOC, _COV)
+add("multivariate_t pdf", lambda m, x, a: m.multivariate_t.pdf(x, a, shape=2.0, df=3), _X, _LOC)
 _THIN = np.asarray([[1.2, -0.3], [0.4, 0.8], [-0.7, 0.5]])
 for _method in ("logpdf", "pdf"):
-    CALLS.add(
+    add(
         f"multivariate_normal {_method} singular",
         lambda m, z, a, b, f=_method: getattr(m.multivariate_normal, f)(
             a + z @ b.T, a, _symmetric(b @ b.T), allow_singular=True
@@ -140,31 +131,28 @@ for _method in ("logpdf", "pdf"):
         _THIN,
         rtol=1e-8,
     )
-CALLS.add(
+add(
     "multivariate_t pdf singular",
-    lambda m, x, a, b: m.multivariate_t.pdf(x, a, _symmetric(b @ b.T), 2.5, allow_singular=True),
-    _X,
-    _LOC,
-    _THIN,
+    lambda m, x, a, b: m.multivariate_t.pdf(x, a, _symmetric(b @ b.T), 2.5, allow_singular=True), _X, _LOC, _THIN,
     rtol=1e-8,
-)
+)  # fmt: skip
 _SHARES = np.asarray([[0.2, 0.1], [0.3, 0.6]])
-CALLS.add("dirichlet logpdf", lambda m, x, a: m.dirichlet.logpdf(x, a), _SHARES, np.asarray([0.7, 2.0, 1.4]))
-CALLS.add("dirichlet pdf", lambda m, x, a: m.dirichlet(a).pdf(x), _SHARES, np.asarray([0.7, 2.0, 1.4]))
-CALLS.add("dirichlet mean", lambda m, a: m.dirichlet.mean(a), np.asarray([0.7, 2.0, 1.4]))
-CALLS.add("dirichlet var", lambda m, a: m.dirichlet.var(a), np.asarray([0.7, 2.0, 1.4]))
+add("dirichlet logpdf", lambda m, x, a: m.dirichlet.logpdf(x, a), _SHARES, np.asarray([0.7, 2.0, 1.4]))
+add("dirichlet pdf", lambda m, x, a: m.dirichlet(a).pdf(x), _SHARES, np.asarray([0.7, 2.0, 1.4]))
+add("dirichlet mean", lambda m, a: m.dirichlet.mean(a), np.asarray([0.7, 2.0, 1.4]))
+add("dirichlet var", lambda m, a: m.dirichlet.var(a), np.asarray([0.7, 2.0, 1.4]))
 _DATA = np.asarray([[0.3, -1.2, 2.0, 0.7, 1.6], [1.1, 0.4, -1.0, 0.2, 0.9]])
 _WEIGHTS = np.asarray([0.2, 1.0, 0.7, 2.0, 0.4])
-CALLS.add("gaussian_kde evaluate", lambda m, d, x: m.gaussian_kde(d)(x), _DATA[0], _X[0])
-CALLS.add("gaussian_kde logpdf", lambda m, d, x: m.gaussian_kde(d, "silverman").logpdf(x), _DATA, _X[:, :2])
-CALLS.add("gaussian_kde pdf", lambda m, d, x: m.gaussian_kde(d, 0.4).pdf(x), _DATA, _X[:, 0])
-CALLS.add("gaussian_kde weights", lambda m, d, w, x: m.gaussian_kde(d, weights=w).evaluate(x), _DATA, _WEIGHTS, _X)
-CALLS.add("gaussian_kde covariance", lambda m, d, w: m.gaussian_kde(d, weights=w).covariance, _DATA, _WEIGHTS)
-CALLS.add("pearsonr", lambda m, x, y: m.pearsonr(x, y).statistic[None], _DATA[0], _DATA[1])
-CALLS.add("pearsonr axis", lambda m, x, y: m.pearsonr(x, y, axis=1).statistic, _DATA, _DATA**2)
-CALLS.add("sem", lambda m, x: m.sem(x), _DATA)
-CALLS.add("sem axis", lambda m, x: m.sem(x, axis=None, ddof=0)[None], _DATA)
-CALLS.add("zscore", lambda m, x: m.zscore(x), _DATA)
-CALLS.add("zscore axis", lambda m, x: m.zscore(x, axis=1, ddof=1), _DATA)
-CALLS.add("entropy", lambda m, p: m.entropy(p), _POSITIVE)
-CALLS.add("entropy relative", lambda m, p, q: m.entropy(p, q, base=2, axis=1), _POSITIVE, _UNIT)
+add("gaussian_kde evaluate", lambda m, d, x: m.gaussian_kde(d)(x), _DATA[0], _X[0])
+add("gaussian_kde logpdf", lambda m, d, x: m.gaussian_kde(d, "silverman").logpdf(x), _DATA, _X[:, :2])
+add("gaussian_kde pdf", lambda m, d, x: m.gaussian_kde(d, 0.4).pdf(x), _DATA, _X[:, 0])
+add("gaussian_kde weights", lambda m, d, w, x: m.gaussian_kde(d, weights=w).evaluate(x), _DATA, _WEIGHTS, _X)
+add("gaussian_kde covariance", lambda m, d, w: m.gaussian_kde(d, weights=w).covariance, _DATA, _WEIGHTS)
+add("pearsonr", lambda m, x, y: m.pearsonr(x, y).statistic[None], _DATA[0], _DATA[1])
+add("pearsonr axis", lambda m, x, y: m.pearsonr(x, y, axis=1).statistic, _DATA, _DATA**2)
+add("sem", lambda m, x: m.sem(x), _DATA)
+add("sem axis", lambda m, x: m.sem(x, axis=None, ddof=0)[None], _DATA)
+add("zscore", lambda m, x: m.zscore(x), _DATA)
+add("zscore axis", lambda m, x: m.zscore(x, axis=1, ddof=1), _DATA)
+add("entropy", lambda m, p: m.entropy(p), _POSITIVE)
+add("entropy relative", lambda m, p, q: m.entropy(p, q, base=2, axis=1), _POSITIVE, _UNIT)

@@ -187,6 +187,21 @@ def is_complex(x: Any) -> bool:
     return x.dtype.kind in _COMPLEX
 
 
+def as_complex(x: Tensor) -> Tensor:
+    """Convert a real array to the complex dtype of its precision."""
+    return x if is_complex(x) else agrad.astype(x, agrad.complex64 if x.dtype == agrad.float32 else agrad.complex128)
+
+
+def conjugate(x: Tensor) -> Tensor:
+    """Return the conjugate, or a real array unchanged."""
+    return agrad.conj(x) if is_complex(x) else x
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """Return the conjugate transpose."""
+    return conjugate(agrad.matrix_transpose(x))
+
+
 def inexact(x: Any) -> Tensor:
     """Convert integers and Booleans to float64; keep floating dtypes."""
     return x if is_inexact(x) else agrad.astype(x, agrad.float64)

@@ -16,8 +16,8 @@ from agrad.interop.arguments import (
     Promoted,
     axis_of,
     cast,
+    conjugate,
     flat,
-    is_complex,
     promoted,
     rearranged,
     rejects,
@@ -240,7 +240,7 @@ def _inner(a: Promoted, b: Promoted) -> Tensor:
 @implements("vdot")
 def _vdot(a: Promoted, b: Promoted) -> Tensor:
     a, b = flat(a), flat(b)
-    return agrad.sum((agrad.conj(a) if is_complex(a) else a) * b)
+    return agrad.sum(conjugate(a) * b)
 
 
 @implements("outer", "linalg.outer")

@@ -6,7 +6,7 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.interop.arguments import Floating, is_complex
+from agrad.interop.arguments import Floating, as_complex, is_complex
 from agrad.interop.table import implements
 
 
@@ -24,10 +24,8 @@ def _transform(name: str, base: str, **defaults: Any) -> None:
 def _prepared(name: str, x: Tensor) -> Tensor:
     if name in ("rfft", "rfftn", "ihfft") and is_complex(x):
         raise TypeError(f"numpy.fft.{name}: a must be real, got {x.dtype}")
-    if name in ("rfft", "rfftn", "ihfft") or is_complex(x):
-        return x
     # the standard's other transforms take complex numbers only
-    return agrad.astype(x, agrad.complex64 if x.dtype == agrad.float32 else agrad.complex128)
+    return x if name in ("rfft", "rfftn", "ihfft") else as_complex(x)
 
 
 def _shift(name: str) -> None:

@@ -1,6 +1,7 @@
 """``numpy.linalg`` on Tensors."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from agrad import Tensor
 from agrad.interop.arguments import (
     Floating,
     PromotedFloating,
+    adjoint,
     axes_of,
     axis_of,
     constant,
@@ -46,7 +48,7 @@ def _solve(a: PromotedFloating, b: PromotedFloating) -> Tensor:
 @implements("linalg.cholesky")
 def _cholesky(a: Floating, upper: bool = False) -> Tensor:
     # for the upper factor NumPy reads the upper triangle, other libraries the lower one
-    return agrad.linalg.cholesky(_adjoint(a) if upper else a, upper=upper)
+    return agrad.linalg.cholesky(adjoint(a) if upper else a, upper=upper)
 
 
 @implements("linalg.qr")
@@ -84,22 +86,20 @@ def _hermitian_svd(x: Tensor, compute_uv: bool) -> Any:
     order = constant(np.argsort(np.abs(values_of(w)), axis=-1)[..., ::-1].copy(), x)
     w = agrad.take_along_axis(w, order, axis=-1)
     u = agrad.take_along_axis(v, order[..., None, :], axis=-1)
-    return _SvdResult(u, agrad.abs(w), _adjoint(u * agrad.sign(w)[..., None, :]))
+    return _SvdResult(u, agrad.abs(w), adjoint(u * agrad.sign(w)[..., None, :]))
 
 
-def _completed(x: Tensor) -> Tensor:
-    """Return the Hermitian matrix whose lower triangle is given."""
-    below = agrad.tril(x, k=-1)
-    diagonal = agrad.tril(x) - below
-    return below + _adjoint(below) + (diagonal + _adjoint(diagonal)) / 2
+def completed(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint) -> Tensor:
+    """Return the Hermitian matrices of which one triangle is given.
+
+    With the transpose as ``turn`` they are symmetric.
+    """
+    strict = agrad.tril(a, k=-1) if lower else agrad.triu(a, k=1)
+    diagonal = agrad.tril(agrad.triu(a))
+    return strict + turn(strict) + (diagonal + turn(diagonal)) / 2
 
 
 as_written("linalg.svdvals")
-
-
-def _adjoint(x: Tensor) -> Tensor:
-    turned = agrad.matrix_transpose(x)
-    return agrad.conj(turned) if is_complex(x) else turned
 
 
 def _reads_upper(UPLO: str) -> bool:
@@ -113,12 +113,12 @@ def _eigh(a: Floating, UPLO: str = "L") -> Any:
     upper = _reads_upper(UPLO)
     if upper and a.backend == "numpy":  # LAPACK's vectors have other signs for the other triangle
         return _EigResult(*PRIMITIVES["linalg.eigh"].bind(a, upper=True))
-    return agrad.linalg.eigh(_adjoint(a) if upper else a)
+    return agrad.linalg.eigh(adjoint(a) if upper else a)
 
 
 @implements("linalg.eigvalsh")
 def _eigvalsh(a: Floating, UPLO: str = "L") -> Tensor:
-    return agrad.linalg.eigvalsh(_adjoint(a) if _reads_upper(UPLO) else a)
+    return agrad.linalg.eigvalsh(adjoint(a) if _reads_upper(UPLO) else a)
 
 
 class _EigResult(NamedTuple):
@@ -146,7 +146,7 @@ def eigvals(a: Floating) -> Tensor:
 
 @implements("linalg.pinv")
 def _pinv(a: Floating, rcond: Any = None, hermitian: bool = False, rtol: Any = np._NoValue) -> Tensor:
-    x = _completed(a) if hermitian else a
+    x = completed(a, lower=True) if hermitian else a
     cut = rcond if rtol is np._NoValue else rtol
     if cut is None:
         # rcond=None means 1e-15; an explicit rtol=None means the standard's default

@@ -1,7 +1,6 @@
 """NumPy functions that reshape, join, split, pad and rearrange, for Tensors."""
 
 import functools
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +32,6 @@ from agrad.interop.arguments import (
     tensors,
     values_of,
     with_axis,
-    zeros,
 )
 from agrad.interop.table import as_written, implements
 from agrad.registry import CALLS
@@ -164,19 +162,7 @@ def _stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Tensor:
     return cast(agrad.stack(parts, axis=axis_of(axis, parts[0].ndim + 1)), dtype)
 
 
-def _stacking(name: str, brought: Any, axis: int) -> None:
-    """Register a function that joins arrays after it brought each to enough dimensions."""
-
-    def handler(tup: Any, **settings: Any) -> Tensor:
-        parts = [brought(x) for x in _parts(tup)]
-        return _concatenate(parts, 0 if parts[0].ndim == 1 else axis, settings.get("dtype"))
-
-    implements(name)(handler)
-
-
-_stacking("vstack", _atleast_2d, 0)
-_stacking("hstack", _atleast_1d, 1)
-_stacking("dstack", _atleast_3d, 2)
+as_written("dstack hstack vstack")
 
 
 @implements("column_stack")
@@ -220,19 +206,7 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Tensor:
 # ------------------------------------------------------------------ splitting
 
 
-@implements("array_split")
-def _array_split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    axis = axis_of(axis, ary.ndim)
-    where = indices_or_sections
-    if hasattr(where, "shape") or isinstance(where, (list, tuple)):
-        cuts = [0, *(int(i) for i in values_of(where)), ary.shape[axis]]
-    else:
-        pieces = np.array_split(np.arange(ary.shape[axis]), where)
-        cuts = np.cumsum([0, *(len(piece) for piece in pieces)]).tolist()
-    return [ary[along(axis, slice(a, b))] for a, b in itertools.pairwise(cuts)]
-
-
-as_written("dsplit hsplit split unstack vsplit")
+as_written("array_split dsplit hsplit split unstack vsplit")
 
 
 # ------------------------------------------------------------------ repeating and moving
@@ -339,13 +313,7 @@ def _trim_zeros(filt: Tensor, trim: str = "fb", axis: Any = None) -> Tensor:
 # ------------------------------------------------------------------ questions about shapes
 
 
-as_written("linalg.matrix_transpose ndim rollaxis shape size")
-
-
-@implements("resize")
-def _resize(a: Tensor, new_shape: Any) -> Tensor:
-    places = np.resize(np.arange(a.size), new_shape)
-    return picked(a, places) if a.size else zeros(places.shape, a)
+as_written("linalg.matrix_transpose ndim resize rollaxis shape size")
 
 
 @implements("apply_along_axis")

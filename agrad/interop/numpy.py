@@ -33,10 +33,9 @@ from agrad.interop.arguments import cast, deliver, dtype_of, known, masked, reje
 from agrad.interop.beside import values_of_labelled
 from agrad.interop.creation import LIKE, like_array
 from agrad.interop.methods import METHODS, choose_where
-from agrad.interop.plain import LEFT, by_numpy
 from agrad.interop.scipy import find_ufunc
 from agrad.interop.scipy import special_word as special_word
-from agrad.interop.table import COMPOSED, FUNCTIONS, REFUSED, UFUNCS, answer, called_as, find
+from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, answer, called_as, find
 
 _IGNORED = ("order", "subok", "casting")
 
@@ -50,8 +49,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
     if not settings and method == "__call__":
         common = UFUNCS.get(ufunc)
         if common is not None and all(map(known, inputs)):
-            result = by_numpy(ufunc, ufunc, inputs, settings) if ufunc in COMPOSED else LEFT
-            return common(*inputs) if result is LEFT else result
+            return common(*inputs)
     out = settings.pop("out", ())
     inputs = tuple(map(values_of_labelled, inputs))
     operands = inputs if method != "at" else (inputs[0], *inputs[2:])
@@ -66,10 +64,6 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], settings:
             f"{remedy or 'Use agrad functions, an @agrad.primitive, or call it on x.detach().numpy()'}."
         )
     if method != "__call__":
-        called = getattr(ufunc, method)
-        found = LEFT if out else by_numpy(called, (ufunc, method), inputs, settings, writes=method == "at")
-        if found is not LEFT:
-            return found
         return deliver(called_as(f"numpy.{name}", METHODS[method], ufunc, *inputs, **settings), out or None, name)
     casting = settings.get("casting", "same_kind")
     where, dtype = settings.pop("where", True), settings.pop("dtype", None)
@@ -107,9 +101,6 @@ def array_function(
         if issubclass(kind, np.ndarray) and kind is not np.ndarray:
             return NotImplemented
     if function in FUNCTIONS:
-        out = by_numpy(function, function, tuple(args), settings)
-        if out is not LEFT:
-            return out
         return answer(FUNCTIONS[function], args, settings)
     if function in LIKE:
         return like_array(function, asked, args, settings)

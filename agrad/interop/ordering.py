@@ -94,7 +94,7 @@ def _iscomplexobj(x: Tensor) -> bool:
     return is_complex(x)
 
 
-as_written("isneginf isposinf isreal isrealobj union1d unique_all unique_counts unique_inverse unique_values")
+as_written("isneginf isposinf isreal isrealobj setxor1d union1d unique_all unique_counts unique_inverse unique_values")
 
 
 # ------------------------------------------------------------------ distinct values
@@ -120,19 +120,6 @@ def _intersect1d(ar1: Promoted, ar2: Promoted, assume_unique: bool = False, retu
     _, first, second = np.intersect1d(values_of(ar1), values_of(ar2), assume_unique, return_indices=True)
     common = picked(ar1, first)
     return (common, constant(first, ar1), constant(second, ar1)) if return_indices else common
-
-
-@implements("setxor1d")
-def _setxor1d(ar1: Promoted, ar2: Promoted, assume_unique: bool = False) -> Tensor:
-    x = agrad.concat([flat(ar1), flat(ar2)])
-    host, n = values_of(x), ar1.size
-    places = np.arange(x.size)
-    if not assume_unique:
-        firsts = [np.unique(part, return_index=True)[1] for part in (host[:n], host[n:])]
-        places = np.concatenate([firsts[0], n + firsts[1]])
-    places = places[np.argsort(host[places], kind="stable")]
-    steps = host[places][1:] != host[places][:-1]
-    return picked(x, places[np.concatenate([[True], steps]) & np.concatenate([steps, [True]])] if x.size else places)
 
 
 @implements("setdiff1d")

@@ -13,20 +13,18 @@ from agrad.interop.arguments import (
     axis_of,
     cast,
     constant,
-    flat,
     inexact,
     is_complex,
     is_concrete,
     is_inexact,
     masked,
     may_hold,
-    numeric,
     tensor,
     values_of,
     with_axis,
 )
 from agrad.interop.methods import accumulate, reduce
-from agrad.interop.table import implements
+from agrad.interop.table import as_written, implements
 from agrad.registry import CALLS
 
 
@@ -84,18 +82,7 @@ def _ptp(a: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
     return agrad.max(a, **shaped) - agrad.min(a, **shaped)
 
 
-def _cumulative(name: str) -> None:
-    function = getattr(agrad, name)
-
-    def handler(x: Tensor, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
-        x = cast(x if x.ndim else flat(x), dtype)
-        return cast(function(numeric(x), axis=axis, include_initial=include_initial), dtype)
-
-    implements(name)(handler)
-
-
-_cumulative("cumulative_sum")
-_cumulative("cumulative_prod")
+as_written("cumulative_prod cumulative_sum")
 
 
 def _count(x: Tensor, axis: Any, keepdims: Any, where: Any) -> Any:

@@ -6,15 +6,14 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.interop.arguments import Floating, PromotedFloating, is_complex
+from agrad.interop.arguments import Floating, PromotedFloating, as_complex, is_complex
 from agrad.interop.table import implements
 
 
 def _extended(x: Tensor, limit: int) -> Tensor:
     """Return a real Tensor as a complex one if an element is below 0, or for limit 1 outside of [-1, 1]."""
-    if is_complex(x) or not bool(agrad.any(agrad.abs(x) > 1 if limit else x < 0)):
-        return x
-    return agrad.astype(x, agrad.complex64 if x.dtype is agrad.float32 else agrad.complex128)
+    extends = not is_complex(x) and bool(agrad.any(agrad.abs(x) > 1 if limit else x < 0))
+    return as_complex(x) if extends else x
 
 
 def _handler(name: str, limit: int) -> Any:

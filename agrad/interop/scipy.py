@@ -31,18 +31,19 @@ _OTHER_NAMES = {"psi": special.digamma, "jv": special.jn}
 _DEGREE = math.pi / 180
 
 
-def word(name: str, doc: str = "", example: str = "") -> Callable[[Function], Function]:
+def word(name: str, what: str = "", arguments: str = "", result: str = "") -> Callable[[Function], Function]:
     """Register a function of Tensors of one floating dtype by its SciPy name.
 
-    Its docstring has the first line and the examples of the function's, or ``doc`` and ``example``.
+    Its docstring has the first line and the examples of the function's, or what it returns and one call.
     """
+    first, examples = f"Return {what}.", f"\n>>> special.{name}({arguments}).round(6)\narray({result})"
 
     def file(function: Function) -> Function:
         def on_tensors(*values: Any) -> Any:
             return function(*alike(*values, floating=True))
 
-        first, examples = (doc, example) if doc else inspect.getdoc(function).split("\n\nExamples\n--------")
-        on_tensors.__name__, on_tensors.__doc__ = name, documentation(first, examples)
+        text = (first, examples) if what else inspect.getdoc(function).split("\n\nExamples\n--------")
+        on_tensors.__name__, on_tensors.__doc__ = name, documentation(*text)
         WORDS[name] = on_tensors
         return function
 
@@ -128,70 +129,6 @@ def _exp_over(x: Any) -> Any:
 def _log1p_over(x: Any) -> Any:
     """Return log(1 + x) / x, by its series near 0, where the quotient would cancel."""
     return _over(agrad.log1p, x, 0.1, [(-1.0) ** n / (n + 1) for n in range(18)])
-
-
-# fmt: off
-word("expm1", doc="Return exp(x) - 1, accurate near 0.", example="""
->>> special.expm1(np.asarray([0.5, 1.0])).round(6)
-array([0.648721, 1.718282])
->>> round(float(agrad.grad(special.expm1)(0.5)), 6)
-1.648721
-""")(agrad.expm1)
-word("log1p", doc="Return log(1 + x), accurate near 0.", example="""
->>> special.log1p(np.asarray([0.5, 1.0])).round(6)
-array([0.405465, 0.693147])
->>> round(float(agrad.grad(special.log1p)(0.5)), 6)
-0.666667
-""")(agrad.log1p)
-word("cbrt", doc="Return the cube root.", example="""
->>> special.cbrt(np.asarray([8.0, 27.0])).round(6)
-array([2., 3.])
->>> round(float(agrad.grad(special.cbrt)(8.0)), 6)
-0.083333
-""")(lambda x: UFUNCS[np.cbrt](x))
-word("exp2", doc="Return 2 raised to the power x.", example="""
->>> special.exp2(np.asarray([0.5, 1.0])).round(6)
-array([1.414214, 2.      ])
->>> round(float(agrad.grad(special.exp2)(0.5)), 6)
-0.980258
-""")(lambda x: UFUNCS[np.exp2](x))
-word("exp10", doc="Return 10 raised to the power x.", example="""
->>> special.exp10(np.asarray([0.5, 1.0])).round(6)
-array([ 3.162278, 10.      ])
->>> round(float(agrad.grad(special.exp10)(0.5)), 6)
-7.281413
-""")(lambda x: agrad.pow(10.0, x))
-word("softplus", doc="Return log(1 + exp(x)).", example="""
->>> special.softplus(np.asarray([0.5, 1.0])).round(6)
-array([0.974077, 1.313262])
->>> round(float(agrad.grad(special.softplus)(0.5)), 6)
-0.622459
-""")(lambda x: agrad.logaddexp(x, agrad.zeros_like(x)))
-word("exprel", doc="Return (exp(x) - 1) / x, accurate near 0.", example="""
->>> special.exprel(np.asarray([0.5, 1.0])).round(6)
-array([1.297443, 1.718282])
->>> round(float(agrad.grad(special.exprel)(0.5)), 6)
-0.702557
-""")(_exp_minus_1_over)
-word("cosm1", doc="Return cos(x) - 1, accurate near 0.", example="""
->>> special.cosm1(np.asarray([0.5, 1.0])).round(6)
-array([-0.122417, -0.459698])
->>> round(float(agrad.grad(special.cosm1)(0.5)), 6)
--0.479426
-""")(lambda x: -2 * agrad.sin(x / 2) ** 2)
-word("radian", doc="Return an angle of degrees, minutes and seconds in radians.", example="""
->>> special.radian(np.asarray([180.0, 90.0]), 30.0, 0.0).round(6)
-array([3.150319, 1.579523])
->>> round(float(agrad.grad(special.radian)(180.0, 0.0, 0.0)), 6)
-0.017453
-""")(lambda d, m, s: (d + (m + s / 60.0) / 60.0) * _DEGREE)
-word("loggamma", doc="Return the logarithm of the gamma function, NaN for negative numbers.", example="""
->>> special.loggamma(np.asarray([0.5, 3.0])).round(6)
-array([0.572365, 0.693147])
->>> round(float(agrad.grad(special.loggamma)(0.5)), 6)
--1.96351
-""")(lambda x: _within(x >= 0, special.gammaln(x)))
-# fmt: on
 
 
 def _within(domain: Any, value: Any) -> Any:
@@ -318,14 +255,29 @@ def riemann_zeta(x: Any, less: float = 0.0) -> Any:
     return agrad.where(right, above, agrad.where(left, mirrored, between))
 
 
-# fmt: off
-word("zetac", doc="Return Riemann's zeta function minus 1.", example="""
->>> special.zetac(np.asarray([2.0, 4.0])).round(6)
-array([0.644934, 0.082323])
->>> round(float(agrad.grad(special.zetac)(2.0)), 6)
--0.937548
-""")(lambda x: riemann_zeta(x, 1.0))
-# fmt: on
+_AT = "np.asarray([0.5, 1.0])"
+_ROWS: tuple[tuple[str, str, str, str, Function], ...] = (
+    ("expm1", "exp(x) - 1, accurate near 0", _AT, "[0.648721, 1.718282]", agrad.expm1),
+    ("log1p", "log(1 + x), accurate near 0", _AT, "[0.405465, 0.693147]", agrad.log1p),
+    ("cbrt", "the cube root", "np.asarray([8.0, 27.0])", "[2., 3.]", lambda x: UFUNCS[np.cbrt](x)),
+    ("exp2", "2 raised to the power x", _AT, "[1.414214, 2.      ]", lambda x: UFUNCS[np.exp2](x)),
+    ("exp10", "10 raised to the power x", _AT, "[ 3.162278, 10.      ]", lambda x: agrad.pow(10.0, x)),
+    ("softplus", "log(1 + exp(x))", _AT, "[0.974077, 1.313262]", lambda x: agrad.logaddexp(x, agrad.zeros_like(x))),
+    ("exprel", "(exp(x) - 1) / x, accurate near 0", _AT, "[1.297443, 1.718282]", _exp_minus_1_over),
+    ("cosm1", "cos(x) - 1, accurate near 0", _AT, "[-0.122417, -0.459698]", lambda x: -2 * agrad.sin(x / 2) ** 2),
+    ("radian", "an angle of degrees, minutes and seconds in radians", "np.asarray([180.0, 90.0]), 30.0, 0.0",
+     "[3.150319, 1.579523]", lambda d, m, s: (d + (m + s / 60.0) / 60.0) * _DEGREE),
+    ("loggamma", "the logarithm of the gamma function, NaN for negative numbers", _AT, "[0.572365, 0.      ]",
+     lambda x: _within(x >= 0, special.gammaln(x))),
+    ("zetac", "Riemann's zeta function minus 1", "np.asarray([2.0, 4.0])", "[0.644934, 0.082323]",
+     lambda x: riemann_zeta(x, 1.0)),
+    ("chdtr", "the distribution function of the chi-squared distribution", "2.0, np.asarray([1.0, 4.0])",
+     "[0.393469, 0.864665]", lambda v, x: special.gammainc(v / 2, x / 2)),
+    ("chdtrc", "the survival function of the chi-squared distribution", "2.0, np.asarray([1.0, 4.0])",
+     "[0.606531, 0.135335]", lambda v, x: special.gammaincc(v / 2, x / 2)),
+)  # fmt: skip
+for _row in _ROWS:
+    word(*_row[:4])(_row[4])
 
 
 @word("gammasgn")
@@ -517,21 +469,6 @@ def _pseudo_huber(delta: Any, r: Any) -> Any:
 
 # distribution functions, each by a formula that does not cancel in its tail
 
-# fmt: off
-word("chdtr", doc="Return the distribution function of the chi-squared distribution.", example="""
->>> special.chdtr(2.0, np.asarray([1.0, 4.0])).round(6)
-array([0.393469, 0.864665])
->>> round(float(agrad.grad(special.chdtr, argnums=1)(2.0, 1.0)), 6)
-0.303265
-""")(lambda v, x: special.gammainc(v / 2, x / 2))
-word("chdtrc", doc="Return the survival function of the chi-squared distribution.", example="""
->>> special.chdtrc(2.0, np.asarray([1.0, 4.0])).round(6)
-array([0.606531, 0.135335])
->>> round(float(agrad.grad(special.chdtrc, argnums=1)(2.0, 1.0)), 6)
--0.303265
-""")(lambda v, x: special.gammaincc(v / 2, x / 2))
-# fmt: on
-
 
 @word("betaincc")
 def _betaincc(a: Any, b: Any, x: Any) -> Any:
@@ -549,94 +486,11 @@ def _betaincc(a: Any, b: Any, x: Any) -> Any:
     return agrad.where(tiny, 1 - special.betainc(a, b, near), special.betainc(b, a, 1 - far))
 
 
-def _distribution(name: str, domain: Function, function: Function, doc: str, example: str) -> None:
-    def within(*values: Any) -> Any:
-        return _within(domain(*values), function(*values))
-
-    word(name, doc, example)(within)
-
-
-def _ratio(n: Any, d: Any, x: Any) -> Any:
-    return (n > 0) & (d > 0) & (x >= 0)
-
-
-def _counted(k: Any, m: Any) -> Any:
-    return (k >= 0) & (m >= 0)
-
-
-def _failures(k: Any, n: Any, p: Any) -> Any:
-    return (k >= 0) & (n > 0)
-
-
-# fmt: off
-_distribution("gdtr", lambda a, b, x: x >= 0, lambda a, b, x: special.gammainc(b, a * x),
-    doc="Return the distribution function of the gamma distribution.", example="""
->>> special.gdtr(0.5, 2.0, np.asarray([1.0, 4.0])).round(6)
-array([0.090204, 0.593994])
->>> round(float(agrad.grad(special.gdtr, argnums=2)(0.5, 2.0, 1.0)), 6)
-0.151633
-""")
-_distribution("gdtrc", lambda a, b, x: x >= 0, lambda a, b, x: special.gammaincc(b, a * x),
-    doc="Return the survival function of the gamma distribution.", example="""
->>> special.gdtrc(0.5, 2.0, np.asarray([1.0, 4.0])).round(6)
-array([0.909796, 0.406006])
->>> round(float(agrad.grad(special.gdtrc, argnums=2)(0.5, 2.0, 1.0)), 6)
--0.151633
-""")
-# fmt: on
-
-
 def _share(n: Any, d: Any, x: Any) -> Any:
     """Return n x / (d + n x), and 1 at infinity."""
     end = x == math.inf
     finite = agrad.where(end, agrad.ones_like(x), x)
     return agrad.where(end, agrad.ones_like(x), n * finite / (d + n * finite))
-
-
-# fmt: off
-_distribution("fdtr", _ratio, lambda n, d, x: special.betainc(n / 2, d / 2, _share(n, d, x)),
-    doc="Return the distribution function of the F distribution.", example="""
->>> special.fdtr(3.0, 5.0, np.asarray([1.0, 4.0])).round(6)
-array([0.535145, 0.915123])
->>> round(float(agrad.grad(special.fdtr, argnums=2)(3.0, 5.0, 1.0)), 6)
-0.361174
-""")
-_distribution("fdtrc", _ratio, lambda n, d, x: special.betainc(d / 2, n / 2, d / (d + n * x)),
-    doc="Return the survival function of the F distribution.", example="""
->>> special.fdtrc(3.0, 5.0, np.asarray([1.0, 4.0])).round(6)
-array([0.464855, 0.084877])
->>> round(float(agrad.grad(special.fdtrc, argnums=2)(3.0, 5.0, 1.0)), 6)
--0.361174
-""")
-_distribution("pdtr", _counted, lambda k, m: special.gammaincc(agrad.floor(k) + 1, m),
-    doc="Return the distribution function of the Poisson distribution.", example="""
->>> special.pdtr(np.asarray([1.0, 2.0]), 1.5).round(6)
-array([0.557825, 0.808847])
->>> round(float(agrad.grad(special.pdtr, argnums=1)(1.0, 1.5)), 6)
--0.334695
-""")
-_distribution("pdtrc", _counted, lambda k, m: special.gammainc(agrad.floor(k) + 1, m),
-    doc="Return the survival function of the Poisson distribution.", example="""
->>> special.pdtrc(np.asarray([1.0, 2.0]), 1.5).round(6)
-array([0.442175, 0.191153])
->>> round(float(agrad.grad(special.pdtrc, argnums=1)(1.0, 1.5)), 6)
-0.334695
-""")
-_distribution("nbdtr", _failures, lambda k, n, p: special.betainc(n, agrad.floor(k) + 1, p),
-    doc="Return the distribution function of the negative binomial distribution.", example="""
->>> special.nbdtr(np.asarray([1.0, 2.0]), 4, 0.5).round(6)
-array([0.1875 , 0.34375])
->>> round(float(agrad.grad(special.nbdtr, argnums=2)(1.0, 4, 0.5)), 6)
-1.25
-""")
-_distribution("nbdtrc", _failures, lambda k, n, p: special.betainc(agrad.floor(k) + 1, n, 1 - p),
-    doc="Return the survival function of the negative binomial distribution.", example="""
->>> special.nbdtrc(np.asarray([1.0, 2.0]), 4, 0.5).round(6)
-array([0.8125 , 0.65625])
->>> round(float(agrad.grad(special.nbdtrc, argnums=2)(1.0, 4, 0.5)), 6)
--1.25
-""")
-# fmt: on
 
 
 def _binomial(k: Any, n: Any, p: Any, upper: bool) -> Any:
@@ -647,24 +501,47 @@ def _binomial(k: Any, n: Any, p: Any, upper: bool) -> Any:
     found = special.betainc(more, rest, p) if upper else special.betainc(rest, more, 1 - p)
     every = agrad.full_like(found, 0.0 if upper else 1.0)
     none = agrad.full_like(found, 1.0 if upper else math.nan)
-    found = agrad.where(inside, found, agrad.where(k < 0, none, every))
-    return _within((k <= n) & (p >= 0) & (p <= 1), found)
+    return agrad.where(inside, found, agrad.where(k < 0, none, every))
 
 
-# fmt: off
-word("bdtr", doc="Return the distribution function of the binomial distribution.", example="""
->>> special.bdtr(np.asarray([1.0, 2.0]), 4, 0.5).round(6)
-array([0.3125, 0.6875])
->>> round(float(agrad.grad(special.bdtr, argnums=2)(1.0, 4, 0.5)), 6)
--1.5
-""")(lambda k, n, p: _binomial(k, n, p, False))
-word("bdtrc", doc="Return the survival function of the binomial distribution.", example="""
->>> special.bdtrc(np.asarray([1.0, 2.0]), 4, 0.5).round(6)
-array([0.6875, 0.3125])
->>> round(float(agrad.grad(special.bdtrc, argnums=2)(1.0, 4, 0.5)), 6)
-1.5
-""")(lambda k, n, p: _binomial(k, n, p, True))
-# fmt: on
+def _distribution(name: str, what: str, arguments: str, results: str, domain: Any, *functions: Function) -> None:
+    """Register a distribution function, and the survival function, whose name ends with c."""
+    for suffix, kind, result, function in zip(
+        ("", "c"), ("distribution", "survival"), results.split("; "), functions, strict=True
+    ):
+
+        def within(*values: Any, function: Function = function) -> Any:
+            return _within(domain(*values), function(*values))
+
+        word(name + suffix, f"the {kind} function of the {what} distribution", arguments, result)(within)
+
+
+_distribution(
+    "gdtr", "gamma", "0.5, 2.0, np.asarray([1.0, 4.0])", "[0.090204, 0.593994]; [0.909796, 0.406006]",
+    lambda a, b, x: x >= 0, lambda a, b, x: special.gammainc(b, a * x), lambda a, b, x: special.gammaincc(b, a * x),
+)  # fmt: skip
+_distribution(
+    "fdtr", "F", "3.0, 5.0, np.asarray([1.0, 4.0])", "[0.535145, 0.915123]; [0.464855, 0.084877]",
+    lambda n, d, x: (n > 0) & (d > 0) & (x >= 0),
+    lambda n, d, x: special.betainc(n / 2, d / 2, _share(n, d, x)),
+    lambda n, d, x: special.betainc(d / 2, n / 2, d / (d + n * x)),
+)  # fmt: skip
+_distribution(
+    "pdtr", "Poisson", "np.asarray([1.0, 2.0]), 1.5", "[0.557825, 0.808847]; [0.442175, 0.191153]",
+    lambda k, m: (k >= 0) & (m >= 0),
+    lambda k, m: special.gammaincc(agrad.floor(k) + 1, m), lambda k, m: special.gammainc(agrad.floor(k) + 1, m),
+)  # fmt: skip
+_distribution(
+    "nbdtr", "negative binomial", "np.asarray([1.0, 2.0]), 4, 0.5", "[0.1875 , 0.34375]; [0.8125 , 0.65625]",
+    lambda k, n, p: (k >= 0) & (n > 0),
+    lambda k, n, p: special.betainc(n, agrad.floor(k) + 1, p),
+    lambda k, n, p: special.betainc(agrad.floor(k) + 1, n, 1 - p),
+)  # fmt: skip
+_distribution(
+    "bdtr", "binomial", "np.asarray([1.0, 2.0]), 4, 0.5", "[0.3125, 0.6875]; [0.6875, 0.3125]",
+    lambda k, n, p: (agrad.floor(k) <= n) & (p >= 0) & (p <= 1),
+    lambda k, n, p: _binomial(k, n, p, False), lambda k, n, p: _binomial(k, n, p, True),
+)  # fmt: skip
 
 
 @word("stdtr")

@@ -15,6 +15,7 @@ from agrad.interop.arguments import (
     are_at_hand,
     axes_of,
     axis_of,
+    conjugate,
     constant,
     flat,
     inexact,
@@ -167,7 +168,7 @@ def _products(name: str, a: Any, v: Any, mode: Any) -> Tensor:
     if name == "correlate":
         # NumPy correlates the longer vector with the shorter one and flips the result
         start = start if n >= m else whole - start - counts[mode]
-        v = agrad.flip(agrad.conj(v) if is_complex(v) else v, axis=0)
+        v = agrad.flip(conjugate(v), axis=0)
     return convolve_p(a, v, start=start, count=counts[mode])
 
 

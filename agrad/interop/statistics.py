@@ -14,6 +14,7 @@ import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
     Floating,
+    adjoint,
     cast,
     constant,
     flat,
@@ -64,8 +65,7 @@ def _cov(
             factor = total - ddof * agrad.sum(weights * cast(aweights, weights.dtype)) / total
         centred = x - agrad.sum(x * weights, axis=1, keepdims=True) / total
         scaled = centred * weights
-    turned_over = agrad.matrix_transpose(scaled)
-    out = agrad.matmul(centred, agrad.conj(turned_over) if is_complex(x) else turned_over)
+    out = agrad.matmul(centred, adjoint(scaled))
     return agrad.squeeze(out / factor, axis=tuple(i for i, n in enumerate(out.shape) if n == 1))
 
 
@@ -269,12 +269,7 @@ def _moved(q: Any, where: np.ndarray, counts: np.ndarray, inverse: Any, method: 
 
 def _register(name: str, scale: float, skip_nan: bool) -> None:
     def handler(
-        a: Floating,
-        q: Any,
-        axis: Any = None,
-        method: str = "linear",
-        keepdims: bool = False,
-        interpolation: Any = None,
+        a: Floating, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False, interpolation: Any = None
     ) -> Any:
         method = method if interpolation is None else interpolation
         # an array of quantiles has float64, and NumPy promotes the result to it

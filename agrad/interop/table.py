@@ -36,9 +36,6 @@ FUNCTIONS: dict[Any, Entry] = {}
 UFUNCS: dict[np.ufunc, Handler] = {}
 """Handlers of ufuncs; they accept the operands."""
 
-COMPOSED: set[np.ufunc] = set()
-"""Ufuncs whose handler is more than one operation."""
-
 REFUSED: dict[str, str] = {}
 """Fixes for functions that do not support Tensors, by name."""
 

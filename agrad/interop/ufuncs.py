@@ -10,9 +10,9 @@ import agrad
 from agrad import Tensor
 from agrad.interop.arguments import (
     alike,
+    conjugate,
     constant,
     inexact,
-    is_complex,
     is_inexact,
     may_hold,
     on_host,
@@ -23,24 +23,16 @@ from agrad.interop.arguments import (
     truth,
     values_of,
 )
-from agrad.interop.table import COMPOSED, UFUNCS, find
+from agrad.interop.table import UFUNCS, find
 
 Handler = Callable[..., Any]
 
 
-def ufunc(*names: str, composed: bool = True) -> Callable[[Handler], Handler]:
-    """Register a handler of ufuncs, by name.
-
-    Names that this version of NumPy lacks are ignored. ``composed``: the handler is more than one operation.
-    """
+def ufunc(*names: str) -> Callable[[Handler], Handler]:
+    """Register a handler of ufuncs, by name, if this version of NumPy has them."""
 
     def file(handler: Handler) -> Handler:
-        for name in names:
-            function = find(name)
-            if function is not None:
-                UFUNCS[function] = handler
-                if composed:
-                    COMPOSED.add(function)
+        UFUNCS.update({function: handler for name in names if (function := find(name)) is not None})
         return handler
 
     return file
@@ -69,10 +61,10 @@ _FLOATING = (
 """The same, for ufuncs whose results are floating for integers too."""
 
 for _name in _SAME_KIND.split():
-    ufunc(_name, composed=False)(_direct(_name))
+    ufunc(_name)(_direct(_name))
 for _name in _FLOATING.split():
-    ufunc(_name, composed=False)(_direct(_name, floating=True))
-ufunc("rint", composed=False)(_direct("round", floating=True))
+    ufunc(_name)(_direct(_name, floating=True))
+ufunc("rint")(_direct("round", floating=True))
 
 
 def _logical(name: str) -> Handler:
@@ -85,7 +77,7 @@ def _logical(name: str) -> Handler:
 
 
 for _name in ("logical_and", "logical_not", "logical_or", "logical_xor"):
-    ufunc(_name, composed=False)(_logical(_name))
+    ufunc(_name)(_logical(_name))
 
 
 @ufunc("reciprocal")
@@ -94,9 +86,12 @@ def _reciprocal(x: Any) -> Any:
     return agrad.reciprocal(x) if is_inexact(x) else agrad.floor_divide(1, x)
 
 
-@ufunc("fabs")
-def _fabs(x: Any) -> Any:
-    return agrad.abs(inexact(tensor(x)))
+ufunc("fabs")(lambda x: agrad.abs(inexact(tensor(x))))
+ufunc("exp2")(lambda x: agrad.pow(2.0, inexact(tensor(x))))
+ufunc("deg2rad", "radians")(lambda x: inexact(tensor(x)) * (math.pi / 180))
+ufunc("rad2deg", "degrees")(lambda x: inexact(tensor(x)) * (180 / math.pi))
+ufunc("fmax")(lambda x1, x2: _but_nan(agrad.maximum, x1, x2))
+ufunc("fmin")(lambda x1, x2: _but_nan(agrad.minimum, x1, x2))
 
 
 def _sign(x: Tensor) -> Tensor:
@@ -112,35 +107,10 @@ def _cbrt(x: Any) -> Any:
     return sign * (sign * x) ** (1 / 3)
 
 
-@ufunc("exp2")
-def _exp2(x: Any) -> Any:
-    return agrad.pow(2.0, inexact(tensor(x)))
-
-
-@ufunc("deg2rad", "radians")
-def _radians(x: Any) -> Any:
-    return inexact(tensor(x)) * (math.pi / 180)
-
-
-@ufunc("rad2deg", "degrees")
-def _degrees(x: Any) -> Any:
-    return inexact(tensor(x)) * (180 / math.pi)
-
-
 @ufunc("float_power")
 def _float_power(x1: Any, x2: Any) -> Any:
     x1, x2 = promoted(*tensors(x1, x2), least=np.float64)
     return agrad.pow(x1, x2)
-
-
-@ufunc("fmax")
-def _fmax(x1: Any, x2: Any) -> Any:
-    return _but_nan(agrad.maximum, x1, x2)
-
-
-@ufunc("fmin")
-def _fmin(x1: Any, x2: Any) -> Any:
-    return _but_nan(agrad.minimum, x1, x2)
 
 
 def _but_nan(function: Handler, x1: Any, x2: Any) -> Any:
@@ -224,8 +194,7 @@ def _logaddexp2(x1: Any, x2: Any) -> Any:
 
 # constants without a counterpart in the standard
 for _name in ("bitwise_count", "gcd", "lcm", "spacing"):
-    if hasattr(np, _name):
-        ufunc(_name)(on_host(getattr(np, _name)))
+    ufunc(_name)(on_host(getattr(np, _name)))
 
 
 @ufunc("vecdot")
@@ -242,5 +211,4 @@ def _matvec(x1: Any, x2: Any) -> Any:
 @ufunc("vecmat")
 def _vecmat(x1: Any, x2: Any) -> Any:
     x1, x2 = promoted(*tensors(x1, x2))
-    row = agrad.conj(x1) if is_complex(x1) else x1
-    return agrad.matmul(row[..., None, :], x2)[..., 0, :]
+    return agrad.matmul(conjugate(x1)[..., None, :], x2)[..., 0, :]

@@ -17,7 +17,7 @@ from agrad.errors import DtypeError, RefusedFunctionError
 from agrad.interop import numpy as protocols
 from agrad.interop.arguments import constant, values_of
 from agrad.interop.creation import LIKE
-from agrad.interop.table import COMPOSED, FUNCTIONS, UFUNCS
+from agrad.interop.table import FUNCTIONS, UFUNCS
 
 Function = Callable[..., Any]
 
@@ -175,7 +175,7 @@ def _leading(args: tuple[Any, ...]) -> Tensor | None:
 def accepting(function: Function) -> Function:
     """Return the counterpart of a function of arrays."""
     is_ufunc = isinstance(function, np.ufunc)
-    direct = UFUNCS.get(function) if is_ufunc and function not in COMPOSED else None
+    direct = UFUNCS.get(function) if is_ufunc else None
 
     @functools.wraps(function)
     def call(*args: Any, **settings: Any) -> Any:

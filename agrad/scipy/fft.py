@@ -9,8 +9,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.interop.arguments import along, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
-from agrad.scipy.shared import Function, array, as_complex, created, function, is_array, named
+from agrad.interop.arguments import along, as_complex, axes_of, axis_of, between_zeros, constant, is_complex, on_axis
+from agrad.scipy.shared import Function, array, created, function, is_array, named
 
 __all__ = [
     "dct", "dctn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "idct", "idctn", "ifft",
@@ -97,38 +97,9 @@ def _one(name: str, what: str, example: str) -> Any:
     ) -> Any:
         """Return the {what} cosine transform along an axis.
 
-        Parameters
-        ----------
-        x : array
-            Real or complex.
-        type : int
-            1 to 4.
-        n : int, optional
-            The length of the transform: ``x`` is cut, or continued with zeros.
-        axis : int
-            The axis.
-        norm : {"backward", "ortho", "forward"}, optional
-            As in SciPy: which of the two transforms has the factor.
-        overwrite_x, workers : optional
-            Ignored.
-        orthogonalize : bool, optional
-            Use the orthogonal form, by default with ``norm="ortho"``. SciPy ignores it for complex arrays.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``x``, except for ``n``.
-
-        Raises
-        ------
-        ConfigurationError
-            If ``type`` or ``norm`` is not supported.
-        ShapeError
-            If the axis is too short.
-
-        Notes
-        -----
-        By the fast Fourier transform of an array of twice the length.
+        Like ``scipy.fft.{name}``, for real or complex ``x``; the result has the shape of ``x``, except for ``n``.
+        ``orthogonalize`` applies to complex arrays too, whereas SciPy ignores it. ``overwrite_x`` and ``workers`` are
+        ignored. It is computed by the fast Fourier transform of an array of twice the length.
         """
         return _transform(name, array(x), type, n, axis, norm, orthogonalize)
 
@@ -150,34 +121,8 @@ def _many(name: str, what: str, example: str) -> Any:
     ) -> Any:
         """Return the {what} cosine transform along several axes.
 
-        Parameters
-        ----------
-        x : array
-            Real or complex.
-        type : int
-            1 to 4.
-        s : sequence of int, optional
-            The lengths of the transforms.
-        axes : int or sequence of int, optional
-            Axes to transform. By default, all, or the last ones if ``s`` is given.
-        norm : {"backward", "ortho", "forward"}, optional
-            As in SciPy: which of the two transforms has the factor.
-        overwrite_x, workers : optional
-            Ignored.
-        orthogonalize : bool, optional
-            Use the orthogonal form, by default with ``norm="ortho"``.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``x``, except for ``s``.
-
-        Raises
-        ------
-        ConfigurationError
-            If ``type`` or ``norm`` is not supported.
-        ShapeError
-            If an axis is too short, or if ``s`` does not match the axes.
+        Like ``scipy.fft.{name}``, for real or complex ``x``; the result has the shape of ``x``, except for ``s``.
+        ``overwrite_x`` and ``workers`` are ignored.
         """
         x = array(x)
         lengths = None if s is None else [int(n) for n in np.atleast_1d(s)]
@@ -261,19 +206,7 @@ def _fourier(name: str, example: str = "") -> Function:
     ) -> Any:
         """Return {what}, with the arguments of SciPy.
 
-        Parameters
-        ----------
-        x : array
-            Input, as for that function, of any dtype.
-        n, axis, norm : optional
-            As for that function.
-        overwrite_x, workers : optional
-            Ignored.
-
-        Returns
-        -------
-        array
-            As for that function.
+        Like ``scipy.fft.{name}``, for any dtype. ``overwrite_x`` and ``workers`` are ignored.
         """
         return _of_one_axis(name, array(x), n, axis, norm or "backward")
 
@@ -288,19 +221,7 @@ def _fourier(name: str, example: str = "") -> Function:
     ) -> Any:
         """Return {what}, with the arguments of SciPy.
 
-        Parameters
-        ----------
-        x : array
-            Input, as for that function, of any dtype.
-        s, axes, norm : optional
-            As for that function. By default, a 2-D transform uses the last two axes.
-        overwrite_x, workers : optional
-            Ignored.
-
-        Returns
-        -------
-        array
-            As for that function.
+        Like ``scipy.fft.{name}``, for any dtype. ``overwrite_x`` and ``workers`` are ignored.
         """
         return _of_axes(general, array(x), s, axes, norm or "backward")
 
@@ -315,18 +236,8 @@ def _frequencies(name: str, example: str) -> Any:
     def frequencies(n: int, d: Any = 1.0) -> Any:
         """Return the frequencies of the elements of ``{what}``.
 
-        Parameters
-        ----------
-        n : int
-            The number of samples.
-        d : float or array
-            Scalar distance between samples.
-
-        Returns
-        -------
-        array
-            Tensor, or an array on the device of ``d`` if that is an array. Otherwise it is created where
-            ``agrad.numpy`` creates arrays.
+        Like ``scipy.fft.{name}``, differentiable with respect to the distance ``d`` of shape (). The result is on the
+        device of an array ``d``. Otherwise it is created where ``agrad.numpy`` creates arrays.
         """
         d = array(d)
         return constant(getattr(np.fft, name)(n).astype(d.dtype.name), d) / d
@@ -337,22 +248,7 @@ def _frequencies(name: str, example: str) -> Any:
 def next_fast_len(target: int, real: bool = False) -> int:
     """Return the smallest length from ``target`` on whose transform is fast.
 
-    Parameters
-    ----------
-    target : int
-        Smallest length, at least 1.
-    real : bool
-        The length of a real transform.
-
-    Returns
-    -------
-    int
-        A product of 2, 3 and 5, or for a complex transform of 2, 3, 5, 7 and 11, as in SciPy.
-
-    Raises
-    ------
-    ShapeError
-        If ``target`` is not a positive integer.
+    Like ``scipy.fft.next_fast_len``: a product of 2, 3 and 5, or for a complex transform of 2, 3, 5, 7 and 11.
 
     Examples
     --------
@@ -376,23 +272,13 @@ def next_fast_len(target: int, real: bool = False) -> int:
 def _shift(name: str, example: str) -> Any:
     @function
     def shifted(x: Any, axes: Any = None) -> Any:
-        """Return ``agrad.fft.{what}``.
+        """Return ``agrad.fft.{name}``.
 
-        Parameters
-        ----------
-        x : array
-            Array of any dtype.
-        axes : int or sequence of int, optional
-            Axes to shift. By default, all.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``x``.
+        Like ``scipy.fft.{name}``, for any dtype; the result has the shape of ``x``.
         """
         return getattr(agrad.fft, name)(agrad.asarray(x) if is_array(x) else created(x), axes=axes)
 
-    return named(shifted, name, name, "fft", example)
+    return named(shifted, name, "", "fft", example)
 
 
 # fmt: off

@@ -214,8 +214,9 @@ def _are_numbers(x0: Any) -> bool:
 def minimize(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: Any) -> Any:
     """Minimize a function with a SciPy method and derivatives of agrad.
 
-    Gradients, Hessians, Hessian products and Jacobians of constraints that you do not pass come from agrad.
-    ``method="agrad-lbfgs"`` uses ``agrad.optim.LBFGS`` and accepts its options. Its vectors remain on the device.
+    Like ``scipy.optimize.minimize``. Gradients, Hessians, Hessian products and Jacobians of constraints that you do not
+    pass come from agrad. ``method="agrad-lbfgs"`` uses ``agrad.optim.LBFGS``, accepts its options, and keeps its
+    vectors on the device.
 
     Parameters
     ----------
@@ -224,9 +225,8 @@ def minimize(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: A
     x0 : pytree of floating-point arrays, or nested lists of numbers
         The start. A list of numbers becomes an array on the backend of the first array of ``args``.
     *args, **kwargs : object
-        Arguments of the SciPy function: ``args``, ``method``, ``jac``, ``hess``, ``hessp``, ``bounds``,
-        ``constraints``, ``tol``, ``callback``, ``options``. Functions among them receive pytrees like ``x0``. For a
-        pytree, ``bounds`` is a pair of numbers or pytrees.
+        Arguments of the SciPy function. Functions among them receive pytrees like ``x0``. For a pytree, ``bounds`` is a
+        pair of numbers or pytrees.
     jit : bool, optional
         True to trace ``fun``. By default, functions that agrad differentiates are traced on NumPy, PyTorch, JAX and
         CuPy unless their Python code branches on values.
@@ -334,21 +334,8 @@ def _constraint(problem: _Problem, given: Any) -> tuple[Any, Any]:
 def root(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: Any) -> Any:
     """Solve a system of equations by a method of SciPy, with agrad's Jacobian.
 
-    Parameters
-    ----------
-    fun : callable
-        ``fun(x, *args)`` returns as many numbers as ``x`` has.
-    x0 : pytree of floating-point arrays, or nested lists of numbers
-        The start, as of ``minimize``.
-    *args, **kwargs : object
-        Arguments of the SciPy function: ``args``, ``method``, ``jac``, ``tol``, ``callback``, ``options``.
-    jit : bool, optional
-        As for ``minimize``.
-
-    Returns
-    -------
-    scipy.optimize.OptimizeResult
-        As for ``minimize``.
+    Like ``scipy.optimize.root``, with the pytrees, ``jit`` and result of ``minimize``. ``fun(x, *args)`` returns as
+    many numbers as ``x`` has.
 
     See Also
     --------
@@ -379,21 +366,8 @@ def root(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: Any) 
 def root_scalar(f: Any, *args: Any, jit: bool | None = None, **kwargs: Any) -> Any:
     """Solve one equation of one number by a method of SciPy, with agrad's derivatives.
 
-    Parameters
-    ----------
-    f : callable
-        ``f(x, *args)`` returns a number.
-    *args, **kwargs : object
-        Arguments of the SciPy function: ``args``, ``method``, ``bracket``, ``fprime``, ``fprime2``, ``x0``, ``x1``,
-        ``xtol``, ``rtol``, ``maxiter``, ``options``. With ``x0`` only, the method is Newton's.
-    jit : bool, optional
-        As for ``minimize``.
-
-    Returns
-    -------
-    scipy.optimize.RootResults
-        ``root`` is an array of one element, or of the shape of the array ``x0`` or ``bracket[0]``. It has derivatives,
-        as of ``minimize``.
+    Like ``scipy.optimize.root_scalar``, with ``jit`` and derivatives as in ``minimize``. With ``x0`` only, the method
+    is Newton's. ``root`` has shape (1,), or the shape of the array ``x0`` or ``bracket[0]``.
 
     Examples
     --------
@@ -425,22 +399,9 @@ def root_scalar(f: Any, *args: Any, jit: bool | None = None, **kwargs: Any) -> A
 def least_squares(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: Any) -> Any:
     """Minimize a sum of squares by a method of SciPy, with agrad's Jacobian.
 
-    Parameters
-    ----------
-    fun : callable
-        ``fun(x, *args, **kwargs)`` returns the residuals, a pytree of arrays.
-    x0 : pytree of floating-point arrays, or nested lists of numbers
-        The start, as of ``minimize``.
-    *args, **kwargs : object
-        Arguments of the SciPy function: ``jac``, ``bounds``, ``method``, ``loss``, ``args``, ``kwargs`` and so on. To
-        use finite differences, as SciPy does by default, pass ``jac="2-point"``.
-    jit : bool, optional
-        As for ``minimize``.
-
-    Returns
-    -------
-    scipy.optimize.OptimizeResult
-        As for ``minimize``. ``x``, ``cost`` and ``fun`` are differentiable.
+    Like ``scipy.optimize.least_squares``, with the pytrees, ``jit`` and result of ``minimize``. ``fun`` returns a
+    pytree of residuals. ``x``, ``cost`` and ``fun`` are differentiable. To use finite differences, as SciPy does by
+    default, pass ``jac="2-point"``.
 
     Examples
     --------
@@ -476,25 +437,9 @@ def least_squares(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwar
 def curve_fit(f: Any, xdata: Any, ydata: Any, *args: Any, jit: bool | None = None, **kwargs: Any) -> Any:
     """Fit a model to data by a method of SciPy, with agrad's Jacobian.
 
-    Parameters
-    ----------
-    f : callable
-        The model: ``f(xdata, *parameters)``, or ``f(xdata, **parameters)`` if ``p0`` is a dict.
-    xdata : array or object
-        The first argument of the model.
-    ydata : array
-        Data, 1-D.
-    *args, **kwargs : object
-        Arguments of the SciPy function: ``p0``, ``sigma``, ``absolute_sigma``, ``bounds``, ``method``, ``jac``,
-        ``full_output`` and so on. ``nan_policy="omit"`` is not supported.
-    jit : bool, optional
-        As for ``minimize``.
-
-    Returns
-    -------
-    tuple
-        Parameters and covariance, and the further SciPy results if ``full_output`` is True. Parameters and covariance
-        are differentiable with respect to ``xdata``, ``ydata``, ``sigma`` and Tensors that ``f`` uses.
+    Like ``scipy.optimize.curve_fit``, with ``jit`` as in ``minimize``. The model is ``f(xdata, *parameters)``, or
+    ``f(xdata, **parameters)`` if ``p0`` is a dict. Parameters and covariance are differentiable with respect to
+    ``xdata``, ``ydata`` of shape (n,), ``sigma`` and Tensors that ``f`` uses. ``nan_policy="omit"`` is not supported.
 
     Examples
     --------

@@ -9,7 +9,8 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.interop.arguments import alike, is_complex, like_of
+from agrad.errors import RefusedFunctionError
+from agrad.interop.arguments import alike, like_of
 from agrad.numpy.calls import first, home
 from agrad.ops.definition import of_first
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 Function: TypeAlias = "OfFirst[..., Tensor]"
 """A function of an array and more."""
 
@@ -58,11 +60,6 @@ def array(value: Any) -> Tensor:
     return arrays(value)[0]
 
 
-def as_complex(x: Tensor) -> Tensor:
-    """Return the complex array of the same precision."""
-    return x if is_complex(x) else agrad.astype(x, agrad.complex64 if x.dtype == agrad.float32 else agrad.complex128)
-
-
 def ratio(a: Any, b: Any, good: Any = None) -> Tensor:
     """Return ``a / b``, and 0 with the derivative 0 where ``b`` is 0.
 
@@ -75,26 +72,64 @@ def ratio(a: Any, b: Any, good: Any = None) -> Tensor:
 def function(f: Callable[Concatenate[Any, P], R]) -> "OfFirst[P, R]":
     """Decorate a function to return plain arrays for plain arrays.
 
-    ``f`` returns Tensors, or tuples of them. If an argument is a plain array and none is a Tensor, the results are
-    plain arrays.
+    ``f`` returns Tensors, or tuples of them. If an argument, or a part of a tuple, is a plain array and none is a
+    Tensor, the results are plain arrays.
     """
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
-        given = [x for x in (*args, *kwargs.values()) if is_array(x)]
+        every = (*args, *kwargs.values())
+        given = [x for value in every for x in (value if isinstance(value, tuple) else (value,)) if is_array(x)]
         return _raw(out) if given and not any(isinstance(x, Tensor) for x in given) else out
 
     return of_first(cast("Callable[Concatenate[Any, P], R]", call))
 
 
+def method(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a method to return plain arrays for plain arrays.
+
+    They came in to the method, or to the object before, as ``_given``.
+    """
+
+    @functools.wraps(f)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        known = len(self._given)
+        return function(lambda *a, **k: f(self, *a[known:], **k))(*self._given, *args, **kwargs)
+
+    return call
+
+
+def unsupported(
+    *names: str, fix: str = "Leave it out", error: type[Exception] = RefusedFunctionError
+) -> Callable[[F], F]:
+    """Decorate a function to raise an error for arguments without their default."""
+
+    def decorate(f: F) -> F:
+        parameters = inspect.signature(f).parameters
+        places = [(name, list(parameters).index(name), parameters[name].default) for name in names]
+
+        @functools.wraps(f)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for name, place, default in places:
+                value = args[place] if place < len(args) else kwargs.get(name, default)
+                if value is not default and (is_array(value) or value != default):
+                    what = name if is_array(value) else f"{name}={value!r}"
+                    raise error(f"{call.__qualname__.partition('.')[0]}: {what} is not supported. {fix}.")
+            return f(*args, **kwargs)
+
+        return cast("F", call)
+
+    return decorate
+
+
 def named(f: Any, name: str, what: str, section: str = "", example: str = "") -> Any:
     """Set the name and docstring of a function that another one created.
 
-    Its docstring gets ``what`` and, at the end, an example that uses a ``section`` of ``agrad.scipy``.
+    Its docstring gets the name and ``what``, and at the end an example that uses a ``section`` of ``agrad.scipy``.
     """
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = inspect.cleandoc(f.__doc__ or "").replace("{what}", what)
+    f.__doc__ = inspect.cleandoc(f.__doc__ or "").replace("{what}", what).replace("{name}", name)
     if example:
         f.__doc__ += f"\n\nExamples\n--------\n>>> from agrad.scipy import {section}{example}"
     return f

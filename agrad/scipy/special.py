@@ -14,10 +14,10 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import OperandError
-from agrad.interop.arguments import is_complex
+from agrad.interop.arguments import as_complex, is_complex
 from agrad.interop.scipy import WORDS, documentation, riemann_zeta
 from agrad.ops.special import complex
-from agrad.scipy.shared import array, arrays, as_complex, function, is_array
+from agrad.scipy.shared import array, arrays, function, is_array, unsupported
 
 _ORDERED = ("jn", "jv")
 """Functions whose order is one number of the host."""
@@ -66,27 +66,8 @@ def __dir__() -> list[str]:
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """Return the logarithm of the sum of exponentials.
 
-    Parameters
-    ----------
-    a : array
-        Array of any shape.
-    axis : int or tuple of ints, optional
-        Axes to sum over. By default, all.
-    b : array, optional
-        Real factors of the exponentials, broadcast to the shape of ``a``.
-    keepdims : bool
-        If True, keep the axes with length 1.
-    return_sign : bool
-        Return the logarithm of the sum's absolute value, and its sign.
-
-    Returns
-    -------
-    array, or tuple of arrays
-        The logarithm, and with ``return_sign`` the sign.
-
-    Notes
-    -----
-    With m the largest of the terms' logarithms: ``m + log|sum(b exp(a - m))|``.
+    Like ``scipy.special.logsumexp``, for real or complex ``a`` and real weights ``b``. It is ``m + log|sum(b exp(a -
+    m))|`` with the largest logarithm m of the terms.
 
     Examples
     --------
@@ -104,17 +85,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
 def softmax(x: Any, axis: Any = None) -> Tensor:
     """Return exponentials over their sum.
 
-    Parameters
-    ----------
-    x : array
-        Array of any shape.
-    axis : int or tuple of ints, optional
-        Axes to sum over. By default, all.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``x``. Its sums over the axes are 1.
+    Like ``scipy.special.softmax``: the result has the shape of ``x``, and its sums over the axes are 1.
 
     Examples
     --------
@@ -132,17 +103,7 @@ def softmax(x: Any, axis: Any = None) -> Tensor:
 def log_softmax(x: Any, axis: Any = None) -> Tensor:
     """Return the logarithm of ``softmax``.
 
-    Parameters
-    ----------
-    x : array
-        Array of any shape.
-    axis : int or tuple of ints, optional
-        Axes to sum over. By default, all.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``x``.
+    Like ``scipy.special.log_softmax``: the result has the shape of ``x``.
 
     Examples
     --------
@@ -155,35 +116,13 @@ def log_softmax(x: Any, axis: Any = None) -> Tensor:
     return agrad.special.log_softmax(array(x), axis)
 
 
-def _exact(name: str, exact: Any) -> None:
-    if exact:
-        raise OperandError(f"{name}: exact={exact!r} is not supported. Call math.{name} for integers.")
-
-
+@unsupported("exact", fix="Call math.comb for integers", error=OperandError)
 @function
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Tensor:
     """Return the number of combinations of k out of N things.
 
-    Parameters
-    ----------
-    N : array
-        The number of things.
-    k : array
-        Number of things that are chosen.
-    exact : bool
-        Not supported: results are floating-point numbers.
-    repetition : bool
-        Count the combinations with repetition.
-
-    Returns
-    -------
-    array
-        Array of the broadcast shape. If ``repetition`` is False, it is 0 for ``k > N``, ``N < 0`` or ``k < 0``.
-
-    Raises
-    ------
-    OperandError
-        If ``exact`` is True.
+    Like ``scipy.special.comb``, of the broadcast shape and differentiable with respect to ``N`` and ``k``. It is 0 for
+    ``k > N``, ``N < 0`` or ``k < 0`` unless ``repetition`` is True. ``exact=True`` is not supported.
 
     Examples
     --------
@@ -193,7 +132,6 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Te
     >>> round(float(agrad.grad(special.comb)(5.0, 2.0)), 6)
     4.5
     """
-    _exact("comb", exact)
     N, k = arrays(N, k)
     one = agrad.ones_like(N + k)
     if repetition:
@@ -207,28 +145,13 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Te
     return agrad.where(empty, other, found)
 
 
+@unsupported("exact", fix="Call math.perm for integers", error=OperandError)
 @function
 def perm(N: Any, k: Any, exact: bool = False) -> Tensor:
     """Return the number of permutations of k out of N things.
 
-    Parameters
-    ----------
-    N : array
-        The number of things.
-    k : array
-        Number of things that are chosen.
-    exact : bool
-        Not supported: results are floating-point numbers.
-
-    Returns
-    -------
-    array
-        Array of the broadcast shape. It is 0 for ``k > N``, ``N < 0`` or ``k < 0``.
-
-    Raises
-    ------
-    OperandError
-        If ``exact`` is True.
+    Like ``scipy.special.perm``, of the broadcast shape and differentiable with respect to ``N`` and ``k``. It is 0 for
+    ``k > N``, ``N < 0`` or ``k < 0``. ``exact=True`` is not supported.
 
     Examples
     --------
@@ -238,7 +161,6 @@ def perm(N: Any, k: Any, exact: bool = False) -> Tensor:
     >>> round(float(agrad.grad(special.perm)(5.0, 2.0)), 6)
     9.0
     """
-    _exact("perm", exact)
     N, k = arrays(N, k)
     inside = (k <= N) & (N >= 0) & (k >= 0)
     one = agrad.ones_like(N + k)
@@ -247,28 +169,14 @@ def perm(N: Any, k: Any, exact: bool = False) -> Tensor:
     return agrad.where(inside, found, agrad.zeros_like(found))
 
 
+@unsupported("exact", fix="Call math.factorial for integers", error=OperandError)
+@unsupported("extend", fix="Call gamma(n + 1) for other extensions", error=OperandError)
 @function
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Tensor:
     """Return the factorial, as the gamma function of n + 1.
 
-    Parameters
-    ----------
-    n : array
-        Real numbers.
-    exact : bool
-        Not supported: results are floating-point numbers.
-    extend : str
-        "zero": 0 for negative numbers. Other values are not supported.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``n``.
-
-    Raises
-    ------
-    OperandError
-        If ``exact`` is True, or if ``extend`` is not supported.
+    Like ``scipy.special.factorial``, for real numbers, with the shape of ``n``; 0 for negative numbers. ``exact=True``
+    and other values of ``extend`` are not supported.
 
     Examples
     --------
@@ -278,9 +186,6 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Tensor:
     >>> round(float(agrad.grad(special.factorial)(0.0)), 6)
     -0.577216
     """
-    _exact("factorial", exact)
-    if extend != "zero":
-        raise OperandError(f"factorial: extend must be 'zero', got {extend!r}. Call gamma(n + 1) for other extensions.")
     n = array(n)
     inside = ~(n < 0)
     found = agrad.special.gamma(agrad.where(inside, n, agrad.zeros_like(n)) + 1)
@@ -291,23 +196,8 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Tensor:
 def multigammaln(a: Any, d: Any) -> Tensor:
     """Return the logarithm of the multivariate gamma function.
 
-    Parameters
-    ----------
-    a : array
-        Real numbers greater than (d - 1) / 2.
-    d : int
-        The dimension.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``a``. It is NaN if ``a`` is not greater than (d - 1) / 2, whereas SciPy raises an
-        error.
-
-    Raises
-    ------
-    OperandError
-        If ``d`` is not an integer.
+    Like ``scipy.special.multigammaln``, with the shape of ``a``. It is NaN if ``a`` is not greater than (d - 1) / 2,
+    whereas SciPy raises an error. ``d`` must be an integer.
 
     Examples
     --------
@@ -331,25 +221,9 @@ def multigammaln(a: Any, d: Any) -> Tensor:
 def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Tensor:
     """Return Lambert's function, the solution w of ``w * exp(w) = z``.
 
-    Parameters
-    ----------
-    z : array
-        Real or complex numbers.
-    k : int
-        The branch.
-    tol : float
-        Ignored: results have full precision.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``z``. Complex for a complex ``z`` and for branches other than 0 and -1. Otherwise real,
-        unlike in SciPy: NaN below -1 / e, and above 0 for the branch -1.
-
-    Raises
-    ------
-    OperandError
-        If ``k`` is not an integer.
+    Like ``scipy.special.lambertw``, with the shape of ``z``. The result is complex for a complex ``z`` and for branches
+    other than 0 and -1. Otherwise it is real, unlike in SciPy: NaN below -1 / e, and above 0 for the branch -1. ``tol``
+    is ignored: results have full precision.
 
     Examples
     --------
@@ -371,19 +245,11 @@ def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Tensor:
 def wofz(z: Any) -> Tensor:
     """Return the Faddeeva function, ``exp(-z**2) * erfc(-1j * z)``.
 
-    Parameters
-    ----------
-    z : array
-        Real or complex numbers.
-
-    Returns
-    -------
-    array
-        Complex, of the shape of ``z``.
+    Like ``scipy.special.wofz``: complex, with the shape of ``z``.
 
     Notes
     -----
-    The error is at most 1e-14 relative to the absolute value, of the first two derivatives 1e-13. M. Al Azah and
+    The error is at most 1e-14 relative to the absolute value, and 1e-13 for the first two derivatives. M. Al Azah and
     S. N. Chandler-Wilde, "Computation of the complex error function using modified trapezoidal rules" (2021).
 
     Examples
@@ -402,19 +268,9 @@ def wofz(z: Any) -> Tensor:
 def zeta(x: Any, q: Any = None) -> Tensor:
     """Return the Riemann or the Hurwitz zeta function.
 
-    The Hurwitz zeta function is the sum over k >= 0 of ``(q + k)**-x``.
-
-    Parameters
-    ----------
-    x : array
-        Real numbers. With ``q`` greater than 1.
-    q : array, optional
-        Positive numbers. By default, compute the Riemann zeta function, which is defined for every ``x`` except 1.
-
-    Returns
-    -------
-    array
-        Array of the broadcast shape. It is infinite at ``x = 1``. If ``q`` is given, it is NaN for ``x < 1``.
+    Like ``scipy.special.zeta``, of the broadcast shape: the sum over k >= 0 of ``(q + k)**-x``, for positive ``q``. It
+    is infinite at ``x = 1``, and NaN for ``x < 1`` if ``q`` is given. By default, it is the Riemann zeta function,
+    defined for every ``x`` except 1.
 
     Examples
     --------
@@ -431,26 +287,11 @@ def zeta(x: Any, q: Any = None) -> Tensor:
 def yn(n: Any, x: Any) -> Tensor:
     """Return the Bessel function of the second kind of integer order.
 
-    Parameters
-    ----------
-    n : int
-        The order.
-    x : array
-        Real numbers.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``x``. It is -inf at 0 and NaN below.
-
-    Raises
-    ------
-    OperandError
-        If ``n`` is an array or not an integer.
+    Like ``scipy.special.yn``, with the shape of ``x``: -inf at 0 and NaN below. ``n`` must be one integer.
 
     Notes
     -----
-    Upwards from ``y0`` and ``y1``, which loses no digits: Abramowitz and Stegun 9.1.27 and 9.1.5.
+    Upward recurrence from ``y0`` and ``y1``, which loses no digits: Abramowitz and Stegun 9.1.27 and 9.1.5.
 
     Examples
     --------

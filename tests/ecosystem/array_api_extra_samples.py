@@ -34,12 +34,9 @@ add("angle", lambda z: xpx.angle(z), Z)
 add("apply_where", lambda x: xpx.apply_where(x > 0, x, lambda a: a**1.5, lambda a: a * 2), X, label="two functions")
 add("apply_where", lambda x: xpx.apply_where(x > 0, x, lambda a: a**1.5, fill_value=0.5), X, label="fill_value")
 add(
-    "apply_where",
-    lambda x, y: xpx.apply_where(x > y, (x, y), lambda a, b: a * b, lambda a, b: a - b),
-    X,
-    Y,
+    "apply_where", lambda x, y: xpx.apply_where(x > y, (x, y), lambda a, b: a * b, lambda a, b: a - b), X, Y,
     label="two arguments",
-)
+)  # fmt: skip
 add("argpartition", lambda v: xpx.argpartition(v, 2)[2:3], V)
 for _how, _value in (
     ("set", 2.0), ("add", 2.0), ("subtract", 2.0), ("multiply", 3.0), ("divide", 4.0), ("power", 2.0), ("min", 0.1),
@@ -47,12 +44,9 @@ for _how, _value in (
 ):  # fmt: skip
     add("at", lambda x, h=_how, v=_value: getattr(xpx.at(x)[1], h)(v), abs(X), label=_how)
     add(
-        "at",
-        lambda x, y, h=_how: getattr(xpx.at(x, x > 0.5), h)(y[0, 0], copy=True),
-        abs(X),
-        abs(Y),
+        "at", lambda x, y, h=_how: getattr(xpx.at(x, x > 0.5), h)(y[0, 0], copy=True), abs(X), abs(Y),
         label=f"{_how}, a mask, a copy",
-    )
+    )  # fmt: skip
 add("at", lambda x, y: xpx.at(x, slice(1, None)).set(y[1:], copy=True), X, Y, label="set, an array")
 add("atleast_nd", lambda x: xpx.atleast_nd(x, ndim=3), X)
 add("cov", lambda x: xpx.cov(x), X)

@@ -60,9 +60,7 @@ add(
 )  # fmt: skip
 add("ncon", lambda a, b, c: cotengra.ncon([a, b, c], [(-1, 1), (1, 2), (2, -2)]), A, B, C)
 
-NOT_TRIED = {
-    "optimizers, paths and plots": "search for an order, from shapes only, and plot it",
-}
+NOT_TRIED = {"optimizers, paths and plots": "search for an order, from shapes only, and plot it"}
 
 
 def public() -> list[str]:

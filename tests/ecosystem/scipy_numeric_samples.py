@@ -58,22 +58,18 @@ add("integrate.romb", lambda y: integrate.romb(y, dx=0.1), Y)
 add("integrate.tanhsinh", lambda a, b: integrate.tanhsinh(lambda x: xp_of(x).exp(-x * x), a, b).integral, -P, P + 0.5)
 add(
     "integrate.tanhsinh",
-    lambda a, p: integrate.tanhsinh(lambda x, q: xp_of(x).exp(-q * x * x), a, a + 1, args=(p,)).integral,
-    -P,
-    P[::-1].copy(),
-    label="args",
-)
+    lambda a, p: integrate.tanhsinh(lambda x, q: xp_of(x).exp(-q * x * x), a, a + 1, args=(p,)).integral, -P,
+    P[::-1].copy(), label="args",
+)  # fmt: skip
 add(
     "integrate.nsum",
     lambda p: integrate.nsum(lambda k, q: xp_of(k).exp(-q * k), p * 0 + 1, p * 0 + 30, args=(p,)).sum,
     P + 1,
 )
 add(
-    "integrate.cubature",
-    lambda a, b: integrate.cubature(lambda x: xp_of(x).exp(-x[:, 0] * x[:, 1]), a, b).estimate,
-    P[:2] * 0,
-    P[:2],
-)
+    "integrate.cubature", lambda a, b: integrate.cubature(lambda x: xp_of(x).exp(-x[:, 0] * x[:, 1]), a, b).estimate,
+    P[:2] * 0, P[:2],
+)  # fmt: skip
 add(
     "integrate.qmc_quad",
     lambda a, b: (
@@ -98,10 +94,8 @@ add("differentiate.hessian", lambda x: differentiate.hessian(lambda v: xp_of(v).
 # optimize.elementwise
 add(
     "optimize.elementwise.find_root",
-    lambda a, p: elementwise.find_root(lambda x, q: x * x - q, (a, a + 3), args=(p,)).x,
-    P * 0,
-    P + 0.5,
-)
+    lambda a, p: elementwise.find_root(lambda x, q: x * x - q, (a, a + 3), args=(p,)).x, P * 0, P + 0.5,
+)  # fmt: skip
 add(
     "optimize.elementwise.find_minimum",
     lambda a, p: elementwise.find_minimum(lambda x, q: (x - q) ** 2 + q, (a, a + 1.8, a + 4), args=(p,)).f_x,
@@ -110,16 +104,12 @@ add(
 )
 add(
     "optimize.elementwise.bracket_root",
-    lambda a, p: elementwise.bracket_root(lambda x, q: x - q, a, args=(p,)).bracket,
-    P * 0,
-    P,
-)
+    lambda a, p: elementwise.bracket_root(lambda x, q: x - q, a, args=(p,)).bracket, P * 0, P,
+)  # fmt: skip
 add(
     "optimize.elementwise.bracket_minimum",
-    lambda a, p: elementwise.bracket_minimum(lambda x, q: (x - q) ** 2, a, args=(p,)).bracket,
-    P * 0,
-    P,
-)
+    lambda a, p: elementwise.bracket_minimum(lambda x, q: (x - q) ** 2, a, args=(p,)).bracket, P * 0, P,
+)  # fmt: skip
 
 # linalg
 add("linalg.block_diag", lambda a, b: linalg.block_diag(a, b), MATRIX, KERNEL)
@@ -131,50 +121,32 @@ add("interpolate.CubicSpline", lambda x, y, z: interpolate.CubicSpline(x, y)(z),
 add("interpolate.PchipInterpolator", lambda x, y, z: interpolate.PchipInterpolator(x, y)(z), X, Y, NEW)
 add("interpolate.Akima1DInterpolator", lambda x, y, z: interpolate.Akima1DInterpolator(x, y)(z), X, Y, NEW)
 add(
-    "interpolate.CubicHermiteSpline",
-    lambda x, y, d, z: interpolate.CubicHermiteSpline(x, y, d)(z),
-    X,
-    Y,
-    Y[::-1].copy(),
-    NEW,
-)
+    "interpolate.CubicHermiteSpline", lambda x, y, d, z: interpolate.CubicHermiteSpline(x, y, d)(z), X, Y,
+    Y[::-1].copy(), NEW,
+)  # fmt: skip
 add("interpolate.PPoly", lambda c, x, z: interpolate.PPoly(c, x)(z), rng.normal(size=(4, 8)), X, NEW)
 add("interpolate.BPoly", lambda c, x, z: interpolate.BPoly(c, x)(z), rng.normal(size=(4, 8)), X, NEW)
 add("interpolate.BSpline", lambda t, c, z: interpolate.BSpline(t, c, 2)(z), np.linspace(-1, 3, 9), Y[:6], NEW)
 add(
-    "interpolate.NdBSpline",
-    lambda t, c, z: interpolate.NdBSpline((t,), c, 2)(z),
-    np.linspace(-1, 3, 9),
-    Y[:6],
+    "interpolate.NdBSpline", lambda t, c, z: interpolate.NdBSpline((t,), c, 2)(z), np.linspace(-1, 3, 9), Y[:6],
     NEW[:, None],
-)
+)  # fmt: skip
 add("interpolate.make_interp_spline", lambda x, y, z: interpolate.make_interp_spline(x, y)(z), X, Y, NEW)
 add(
-    "interpolate.make_lsq_spline",
-    lambda x, y, t, z: interpolate.make_lsq_spline(x, y, t)(z),
-    X,
-    Y,
-    np.asarray([0, 0, 0, 0, 1.1, 2, 2, 2, 2]),
-    NEW,
-)
+    "interpolate.make_lsq_spline", lambda x, y, t, z: interpolate.make_lsq_spline(x, y, t)(z), X, Y,
+    np.asarray([0, 0, 0, 0, 1.1, 2, 2, 2, 2]), NEW,
+)  # fmt: skip
 add("interpolate.make_smoothing_spline", lambda x, y, z: interpolate.make_smoothing_spline(x, y, lam=0.1)(z), X, Y, NEW)
 add("interpolate.make_splrep", lambda x, y, z: interpolate.make_splrep(x, y)(z), X, Y, NEW)
-add(
-    "interpolate.make_splprep",
-    lambda y: interpolate.make_splprep([y, y[::-1]])[1],
-    Y,
-)
+add("interpolate.make_splprep", lambda y: interpolate.make_splprep([y, y[::-1]])[1], Y)
 add("interpolate.generate_knots", lambda x, y: list(interpolate.generate_knots(x, y, s=0.5))[-1], X, Y)
 add(
     "interpolate.RBFInterpolator", lambda p, y, q: interpolate.RBFInterpolator(p, y)(q), POINTS, Y[:6], POINTS[:2] + 0.1
 )
 add(
-    "interpolate.RegularGridInterpolator",
-    lambda x, v, q: interpolate.RegularGridInterpolator((x, x[:6]), v)(q),
-    np.linspace(0, 1, 7),
-    IMAGE,
-    rng.uniform(0.1, 0.7, size=(3, 2)),
-)
+    "interpolate.RegularGridInterpolator", lambda x, v, q: interpolate.RegularGridInterpolator((x, x[:6]), v)(q),
+    np.linspace(0, 1, 7), IMAGE, rng.uniform(0.1, 0.7, size=(3, 2)),
+)  # fmt: skip
 
 # ndimage
 _FILTERS: dict[str, tuple[Any, ...]] = {
@@ -218,11 +190,9 @@ for _name in ("distance_transform_bf", "distance_transform_cdt", "distance_trans
     add(f"ndimage.{_name}", lambda x, n=_name: getattr(ndimage, n)(x), BITS)
 add("ndimage.sum_labels", lambda x, n: ndimage.sum_labels(x, n), IMAGE, LABELS)
 add(
-    "ndimage.labeled_comprehension",
-    lambda x, n: ndimage.labeled_comprehension(x, n, [1, 2], np.mean, float, 0),
-    IMAGE,
+    "ndimage.labeled_comprehension", lambda x, n: ndimage.labeled_comprehension(x, n, [1, 2], np.mean, float, 0), IMAGE,
     LABELS,
-)
+)  # fmt: skip
 add(
     "ndimage.vectorized_filter",
     lambda x: ndimage.vectorized_filter(x, lambda w, axis: xp_of(w).mean(w, axis=axis), size=3),
@@ -246,11 +216,9 @@ for _name in (
     "is_valid_linkage",
 ):
     add(
-        f"cluster.hierarchy.{_name}",
-        lambda t, n=_name: getattr(hierarchy, n)(t),
-        TREE,
+        f"cluster.hierarchy.{_name}", lambda t, n=_name: getattr(hierarchy, n)(t), TREE,
         fixed=(0,) if "_" in _name else (),
-    )
+    )  # fmt: skip
 add("cluster.hierarchy.maxinconsts", lambda t, r: hierarchy.maxinconsts(t, r), TREE, hierarchy.inconsistent(TREE))
 add("cluster.hierarchy.maxRstat", lambda t, r: hierarchy.maxRstat(t, r, 1), TREE, hierarchy.inconsistent(TREE))
 add("cluster.hierarchy.is_valid_im", lambda r: hierarchy.is_valid_im(r), hierarchy.inconsistent(TREE))
@@ -259,11 +227,9 @@ add("cluster.hierarchy.fclusterdata", lambda p: hierarchy.fclusterdata(p, 1.0), 
 add("cluster.hierarchy.correspond", lambda t, y: hierarchy.correspond(t, y), TREE, rng.uniform(size=15), fixed=(0, 1))
 add("cluster.hierarchy.optimal_leaf_ordering", lambda t, p: hierarchy.optimal_leaf_ordering(t, p)[:, 2], TREE, POINTS)
 add(
-    "cluster.hierarchy.is_isomorphic",
-    lambda a, b: hierarchy.is_isomorphic(a, b),
-    np.asarray([1, 1, 2]),
+    "cluster.hierarchy.is_isomorphic", lambda a, b: hierarchy.is_isomorphic(a, b), np.asarray([1, 1, 2]),
     np.asarray([2, 2, 1]),
-)
+)  # fmt: skip
 add("cluster.hierarchy.leaders", lambda t, c: hierarchy.leaders(t, c), TREE, hierarchy.fcluster(TREE, 1.0))
 
 # constants

@@ -8,6 +8,7 @@ from scipy import special
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
+add = SAMPLES.add
 NOT_TRIED: dict[str, str] = {}
 
 rng = np.random.default_rng(0)
@@ -48,19 +49,17 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 """The arguments by the function's name: floating ones are differentiated."""
 
 for _name, _inputs in ARGUMENTS.items():
-    SAMPLES.add(f"special.{_name}", lambda *a, n=_name: getattr(special, n)(*a), *_inputs)
+    add(f"special.{_name}", lambda *a, n=_name: getattr(special, n)(*a), *_inputs)
 for _order in (1, 2):
-    SAMPLES.add("special.polygamma", lambda a, n=_order: special.polygamma(n, a), A, label=f"order {_order}")
-    SAMPLES.add("special.jn", lambda a, n=_order: special.jn(n, a), A, label=f"order {_order}")
-SAMPLES.add("special.iv", lambda v, x: special.iv(v, x), A, B, fixed=(0,), label="the order a constant")
-SAMPLES.add("special.multigammaln", lambda a: special.multigammaln(a, 2), A)
-SAMPLES.add("special.radian", lambda d, m, s: special.radian(d, m, s), A, B, C)
-SAMPLES.add("special.logsumexp", lambda x: special.logsumexp(x), X)
-SAMPLES.add("special.logsumexp", lambda x: special.logsumexp(x, axis=0, keepdims=True), X, label="axis")
-SAMPLES.add("special.logsumexp", lambda x, b: special.logsumexp(x, b=b), X, A, label="weighted")
-SAMPLES.add(
-    "special.logsumexp", lambda x, b: special.logsumexp(x, b=b, return_sign=True), X, X - 0.1, label="with a sign"
-)
+    add("special.polygamma", lambda a, n=_order: special.polygamma(n, a), A, label=f"order {_order}")
+    add("special.jn", lambda a, n=_order: special.jn(n, a), A, label=f"order {_order}")
+add("special.iv", lambda v, x: special.iv(v, x), A, B, fixed=(0,), label="the order a constant")
+add("special.multigammaln", lambda a: special.multigammaln(a, 2), A)
+add("special.radian", lambda d, m, s: special.radian(d, m, s), A, B, C)
+add("special.logsumexp", lambda x: special.logsumexp(x), X)
+add("special.logsumexp", lambda x: special.logsumexp(x, axis=0, keepdims=True), X, label="axis")
+add("special.logsumexp", lambda x, b: special.logsumexp(x, b=b), X, A, label="weighted")
+add("special.logsumexp", lambda x, b: special.logsumexp(x, b=b, return_sign=True), X, X - 0.1, label="with a sign")
 for _name in ("softmax", "log_softmax"):
-    SAMPLES.add(f"special.{_name}", lambda x, n=_name: getattr(special, n)(x), X)
-    SAMPLES.add(f"special.{_name}", lambda x, n=_name: getattr(special, n)(x, axis=1), X.reshape(2, 3), label="axis")
+    add(f"special.{_name}", lambda x, n=_name: getattr(special, n)(x), X)
+    add(f"special.{_name}", lambda x, n=_name: getattr(special, n)(x, axis=1), X.reshape(2, 3), label="axis")

@@ -94,11 +94,9 @@ SAMPLES.add(
     "stats.ttest_1samp", lambda x: list(stats.ttest_1samp(x, 0.1).confidence_interval()), X, label="confidence interval"
 )
 SAMPLES.add(
-    "stats.ttest_ind_from_stats",
-    lambda m, s: parts(stats.ttest_ind_from_stats(m[0], s[0], 12, m[1], s[1], 14)),
-    np.asarray([0.1, 0.5]),
-    np.asarray([1.0, 1.2]),
-)
+    "stats.ttest_ind_from_stats", lambda m, s: parts(stats.ttest_ind_from_stats(m[0], s[0], 12, m[1], s[1], 14)),
+    np.asarray([0.1, 0.5]), np.asarray([1.0, 1.2]),
+)  # fmt: skip
 SAMPLES.add("stats.ks_1samp", lambda x: stats.ks_1samp(x, stats.norm.cdf).statistic, X)
 SAMPLES.add(
     "stats.cramervonmises", lambda x: stats.cramervonmises(x, lambda v: 1 / (1 + 2.718281828 ** (-v))).statistic, X

@@ -324,7 +324,6 @@ def test_a_reduction_in_any_order_goes_over_all_axes(ufunc: np.ufunc, backend: s
 
 
 # ---------------------------------------------------------------- dtypes
-# ---------------------------------------------------------------- dtypes
 
 
 def test_dtypes_promote_by_numpys_rules(backend: str, place: Any) -> None:

@@ -119,11 +119,7 @@ SILENT = "cannot convert a Tensor that requires a gradient"
         (lambda x: pd.Series(x), DetachError, SILENT),
         (lambda x: pd.DataFrame({"a": x}), DetachError, SILENT),
         (lambda x: TABLE.assign(d=x), DetachError, SILENT),
-        (
-            lambda x: pd.Series(["a", "b", "c"]) * x,
-            OperandError,
-            "must hold numbers or Booleans, got values of",
-        ),
+        (lambda x: pd.Series(["a", "b", "c"]) * x, OperandError, "must hold numbers or Booleans, got values of"),
         (lambda x: x * pd.Series([1, pd.NA, 2], dtype=object), OperandError, ".to_numpy(dtype=float)"),
         (lambda x: x[pd.array([True, None, False])], OperandError, ".fillna(False) for a mask"),
         (lambda x: x[pd.Series([1.5])], DtypeError, "must have an integer or Boolean dtype, got float64"),

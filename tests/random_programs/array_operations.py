@@ -4,13 +4,23 @@ from typing import Any
 
 import numpy as np
 
-from random_programs.operations import away, axis_of, broadcasting, filled, moving, real, spread, unary, whole
+from random_programs.operations import (
+    alike,
+    away,
+    axis_of,
+    both,
+    broadcasting,
+    chance,
+    filled,
+    moving,
+    ndim,
+    pairs,
+    real,
+    spread,
+    unary,
+    whole,
+)
 from random_programs.program import add
-
-
-def ndim(low: int, high: int = 9) -> Any:
-    return lambda v: low <= v.ndim <= high
-
 
 # ---------------------------------------------------------------- shapes
 
@@ -26,108 +36,82 @@ def reshape_of(draw: Any, size: int) -> Any:
 
 
 def shaped(*tests: Any) -> Any:
-    def drawn(draw: Any) -> Any:
-        name = draw.pick(*(tests or (moving,)))
-        return (name,), {"shape": reshape_of(draw, draw.value(name).size)}
-
-    return drawn
-
-
-def permuted(draw: Any) -> Any:
-    name = draw.pick(moving, ndim(1))
-    return (name,), {"axes": tuple(int(i) for i in draw.rng.permutation(draw.value(name).ndim))}
+    return unary(None, *(tests or (moving,)), shape=lambda d, n: reshape_of(d, d.value(n).size))
 
 
 def along(*tests: Any, **settings: Any) -> Any:
-    """Draw an operand and one of its axes; settings are tuples to choose from."""
-
-    def drawn(draw: Any) -> Any:
-        name = draw.pick(*(tests or (moving, ndim(1))))
-        chosen = {key: draw.choice(*options) for key, options in settings.items()}
-        return (name,), {"axis": axis_of(draw, name), **chosen}
-
-    return drawn
+    """Draw an operand and one of its axes."""
+    return unary(None, *(tests or (moving, ndim(1))), **settings, axis=axis_of)
 
 
-def inserting(draw: Any) -> Any:
-    name = draw.pick(moving)
+def permutation(draw: Any, name: int) -> tuple[int, ...]:
+    return tuple(int(i) for i in draw.rng.permutation(draw.value(name).ndim))
+
+
+def new_axis(draw: Any, name: int) -> int:
     n = draw.value(name).ndim
-    return (name,), {"axis": draw.integer(-n - 1, n + 1)}
+    return draw.integer(-n - 1, n + 1)
 
 
-def squeezing(draw: Any) -> Any:
-    name = draw.pick(moving, lambda v: 1 in v.shape)
-    shape = draw.value(name).shape
-    return (name,), {"axis": int(draw.rng.choice([i for i, n in enumerate(shape) if n == 1]))}
+def single_axis(draw: Any, name: int) -> int:
+    return int(draw.rng.choice([i for i, n in enumerate(draw.value(name).shape) if n == 1]))
 
 
-def two_alike(draw: Any) -> Any:
-    """Draw two operands of one shape and an axis."""
-    name = draw.pick(moving, ndim(1))
-    other = draw.pick(moving, lambda v: v.shape == draw.value(name).shape)
-    return (name, other), {"axis": axis_of(draw, name)}
-
-
-def broadcast(draw: Any) -> Any:
-    name = draw.pick(moving, lambda v: v.size <= 20)
+def broadcast(draw: Any, name: int) -> tuple[int, ...]:
     shape = tuple(2 if n == 1 and draw.chance(0.5) else n for n in draw.value(name).shape)
-    return (name,), {"shape": (*draw.choice((), (2,), (1,)), *shape)}
+    return (*draw.choice((), (2,), (1,)), *shape)
 
+
+PERMUTED = unary(None, moving, ndim(1), axes=permutation)
+TWO_ALIKE = alike(ndim(1), axis=axis_of)
 
 add("reshape", "{xp}.reshape({0}, {shape})", shaped())
 add("method_reshape", "{0}.reshape({shape})", shaped())
 add("ravel", "np.ravel({0})", unary(None, moving))
 add("method_ravel", "{0}.ravel()", unary(None, moving))
 add("method_flatten", "{0}.flatten()", unary(None, moving))
-add("permute_dims", "{xp}.permute_dims({0}, {axes})", permuted)
-add("np_transpose", "np.transpose({0}, {axes})", permuted)
+add("permute_dims", "{xp}.permute_dims({0}, {axes})", PERMUTED)
+add("np_transpose", "np.transpose({0}, {axes})", PERMUTED)
 add("method_T", "{0}.T", unary(None, moving, ndim(2, 2)))
 add("method_mT", "{0}.mT", unary(None, moving, ndim(2)))
 add("matrix_transpose", "{xp}.matrix_transpose({0})", unary(None, moving, ndim(2)))
 add("moveaxis", "{xp}.moveaxis({0}, {axis}, {to})", along(to=(0, -1)))
 add("np_swapaxes", "np.swapaxes({0}, {axis}, 0)", along())
-add("expand_dims", "{xp}.expand_dims({0}, axis={axis})", inserting)
-add("squeeze", "{xp}.squeeze({0}, axis={axis})", squeezing)
+add("expand_dims", "{xp}.expand_dims({0}, axis={axis})", unary(None, moving, axis=new_axis))
+add("squeeze", "{xp}.squeeze({0}, axis={axis})", unary(None, moving, lambda v: 1 in v.shape, axis=single_axis))
 add("flip", "{xp}.flip({0}, axis={axis})", along())
-add("np_rot90", "np.rot90({0}, {k})", lambda d: ((d.pick(moving, ndim(2)),), {"k": d.choice(1, 2, 3)}))
+add("np_rot90", "np.rot90({0}, {k})", unary(None, moving, ndim(2), k=(1, 2, 3)))
 add("roll", "{xp}.roll({0}, {shift}, axis={axis})", along(shift=(1, -2, 5)))
 add("roll_flat", "{xp}.roll({0}, 2)", unary(None, moving))
 add("repeat", "{xp}.repeat({0}, {n}, axis={axis})", along(n=(2, 1, 0)))
-add("tile", "{xp}.tile({0}, {n})", lambda d: ((d.pick(moving),), {"n": d.choice((2,), (1, 2), (2, 1))}))
-add("concat", "{xp}.concat([{0}, {1}], axis={axis})", two_alike)
-add("concat_flat", "{xp}.concat([{0}, {1}], axis=None)", lambda d: ((d.pick(moving), d.pick(moving)), {}))
-add("stack", "{xp}.stack([{0}, {1}], axis={axis})", two_alike)
+add("tile", "{xp}.tile({0}, {n})", unary(None, moving, n=((2,), (1, 2), (2, 1))))
+add("concat", "{xp}.concat([{0}, {1}], axis={axis})", TWO_ALIKE)
+add("concat_flat", "{xp}.concat([{0}, {1}], axis=None)", both(moving))
+add("stack", "{xp}.stack([{0}, {1}], axis={axis})", TWO_ALIKE)
 add("stack_scalars", "{xp}.stack([{xp}.sum({0}), {xp}.max({1})])", lambda d: ((d.pick(real), d.pick(real, filled)), {}))
-add("np_hstack", "np.hstack([{0}, {1}])", two_alike)
-add("np_vstack", "np.vstack([{0}, {1}])", two_alike)
-add("np_column_stack", "np.column_stack([{0}, {1}])", two_alike)
-add("np_append", "np.append({0}, {1})", lambda d: ((d.pick(moving), d.pick(moving)), {}))
+add("np_hstack", "np.hstack([{0}, {1}])", TWO_ALIKE)
+add("np_vstack", "np.vstack([{0}, {1}])", TWO_ALIKE)
+add("np_column_stack", "np.column_stack([{0}, {1}])", TWO_ALIKE)
+add("np_append", "np.append({0}, {1})", both(moving))
 add("unstack", "{xp}.unstack({0}, axis={axis})[{k}]", along(k=(0, -1)))
 add("np_split", "np.array_split({0}, 2, axis={axis})[{k}]", along(k=(0, 1)))
-add("broadcast_to", "{xp}.broadcast_to({0}, {shape})", broadcast)
-add(
-    "broadcast_arrays",
-    "{xp}.broadcast_arrays({0}, {1})[{k}] * 1.5",
-    lambda d: (lambda a: ((a, broadcasting(d, a, moving)), {"k": d.choice(0, 1)}))(d.pick(moving)),
-)
+add("broadcast_to", "{xp}.broadcast_to({0}, {shape})", unary(None, moving, lambda v: v.size <= 20, shape=broadcast))
+add("broadcast_arrays", "{xp}.broadcast_arrays({0}, {1})[{k}] * 1.5", pairs(None, None, moving, k=(0, 1)))
 add(
     "meshgrid",
     "{xp}.meshgrid({0}, {1}, indexing={ij})[{k}] * 1.5",
-    lambda d: (
-        (d.pick(real, ndim(1, 1)), d.pick(real, ndim(1, 1))),
-        {"k": d.choice(0, 1), "ij": d.choice("'ij'", "'xy'")},
-    ),
+    both(real, ndim(1, 1), k=(0, 1), ij=("'ij'", "'xy'")),
 )
 add("atleast_2d", "np.atleast_2d({0})", unary(None, moving))
 add("atleast_1d", "np.atleast_1d({0})", unary(None, moving))
 add(
     "np_pad",
     "np.pad({0}, 1, mode={mode})",
-    lambda d: ((d.pick(moving, filled, ndim(1, 2)),), {"mode": d.choice("'constant'", "'edge'", "'wrap'")}),
+    unary(None, moving, filled, ndim(1, 2), mode=("'constant'", "'edge'", "'wrap'")),
 )
 add("np_insert", "np.insert({0}, 0, 0.5, axis={axis})", along())
 add("np_delete", "np.delete({0}, 0, axis={axis})", along())
-add("np_diag", "np.diag({0}, {k})", lambda d: ((d.pick(moving, ndim(1, 2)),), {"k": d.choice(0, 1, -1)}))
+add("np_diag", "np.diag({0}, {k})", unary(None, moving, ndim(1, 2), k=(0, 1, -1)))
 add("np_copy", "{0}.copy()", unary(None, moving))
 add("asarray", "A.asarray({0}) * 1.0", unary(None, moving))
 add("asarray_copy", "A.asarray({0}, copy=True)", unary(None, moving))
@@ -189,11 +173,7 @@ def advanced_index(draw: Any, shape: tuple[int, ...], unique: bool = False) -> s
 
 
 def reading(index: Any) -> Any:
-    def drawn(draw: Any) -> Any:
-        name = draw.pick(moving)
-        return (name,), {"index": index(draw, draw.value(name).shape)}
-
-    return drawn
+    return unary(None, moving, index=lambda d, n: index(d, d.value(n).shape))
 
 
 add("read", "{0}[{index}]", reading(basic_index))
@@ -225,11 +205,9 @@ add(
 )
 add("np_compress", "np.compress([True, False, True], {0})", unary(None, moving, lambda v: v.size >= 3))
 add(
-    "np_extract",
-    "np.extract({mask}, {0})",
-    lambda d: (lambda n: ((n,), {"mask": d.rng.random(d.value(n).shape) < 0.6}))(d.pick(moving)),
+    "np_extract", "np.extract({mask}, {0})", unary(None, moving, mask=lambda d, n: d.rng.random(d.value(n).shape) < 0.6)
 )
-add("np_choose", "np.choose({k}, [{0}, {1}])", lambda d: (two_alike(d)[0], {"k": d.choice(0, 1)}))
+add("np_choose", "np.choose({k}, [{0}, {1}])", alike(ndim(1), axis=axis_of, k=(0, 1)))
 add(
     "np_select",
     "np.select([{0} > 0.2, {0} < -0.2], [{0}, {1}], 0.1)",
@@ -239,8 +217,7 @@ add(
 # ---------------------------------------------------------------- control flow
 
 
-def flag(draw: Any) -> Any:
-    return (draw.pick(real),), {"flag": draw.chance(0.5), "n": draw.integer(0, 4), "c": draw.choice(-0.51, 0.13, 0.87)}
+flag = unary(None, real, flag=chance(0.5), n=lambda d, _: d.integer(0, 4), c=(-0.51, 0.13, 0.87))
 
 
 def rows(draw: Any) -> Any:
@@ -266,9 +243,7 @@ add(
 add("vmap_rows", "A.vmap(lambda r: {xp}.sin(r) * {xp}.sum(r))({0})", unary(None, real, filled, ndim(1)))
 add("checkpoint", "A.checkpoint(lambda u: {xp}.sin(u) * u)({0})", unary(None, real))
 add(
-    "grad_inside",
-    "A.grad(lambda u: {xp}.sum({xp}.sin(u) * u))({0})",
-    unary(None, real),
+    "grad_inside", "A.grad(lambda u: {xp}.sum({xp}.sin(u) * u))({0})", unary(None, real),
     plain="np.sin({0}) + {0} * np.cos({0})",
-)
+)  # fmt: skip
 add("jvp_inside", "A.jvp(lambda u: {xp}.sin(u), ({0},), ({0},))[1]", unary(None, real), plain="{0} * np.cos({0})")

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from random_programs.array_operations import ndim
-from random_programs.operations import axis_of, filled, moving, real, unary, unfit
+from random_programs.operations import alike, axis_of, both, filled, moving, ndim, real, unary, unfit
 from random_programs.program import add
 
 
@@ -49,11 +48,6 @@ def transposed(draw: Any) -> Any:
     return (name, draw.pick(moving, lambda v: v.ndim and v.shape[-1:] == draw.value(name).shape[-1:])), {}
 
 
-def alike(draw: Any, *tests: Any) -> Any:
-    name = draw.pick(moving, *tests)
-    return (name, draw.pick(moving, lambda v: v.shape == draw.value(name).shape)), {}
-
-
 def with_right_side(draw: Any) -> Any:
     a = a_square(draw)
     n = draw.value(a).shape[-1]
@@ -64,7 +58,7 @@ add("gram", "{0} @ {0}.mT + 0.5 * {xp}.eye({0}.shape[-2])", unary(None, real, fi
 add(
     "shifted",
     "0.3 * {0}[..., :1] * {0}[..., :1].mT + {diagonal} * {xp}.eye({0}.shape[-2])",
-    lambda d: ((d.pick(real, filled, ndim(2)),), {"diagonal": d.choice(1.5, 2.0)}),
+    unary(None, real, filled, ndim(2), diagonal=(1.5, 2.0)),
 )
 add("matmul", "{xp}.matmul({0}, {1})", matrices)
 add("matmul_operator", "{0} @ {1}", matrices)
@@ -73,34 +67,26 @@ add(
     "{0} @ {1}.mT",
     lambda d: (lambda a: a if d.value(a[0][1]).ndim > 1 else unfit())(transposed(d)),
 )
-add("vecdot", "{xp}.vecdot({0}, {1})", lambda d: alike(d, ndim(1)))
+add("vecdot", "{xp}.vecdot({0}, {1})", alike(ndim(1)))
 add("tensordot", "{xp}.tensordot({0}, {1}, axes=1)", matrices)
-add(
-    "tensordot_pairs",
-    "{xp}.tensordot({0}, {1}, axes=(({axis},), ({axis},)))",
-    lambda d: (lambda a: (a[0], {"axis": axis_of(d, a[0][0])}))(alike(d, ndim(1, 2))),
-)
-add("outer", "{xp}.linalg.outer({0}, {1})", lambda d: ((d.pick(moving, ndim(1, 1)), d.pick(moving, ndim(1, 1))), {}))
-add("cross", "{xp}.linalg.cross({0}, {1})", lambda d: alike(d, lambda v: v.shape[-1:] == (3,)))
+add("tensordot_pairs", "{xp}.tensordot({0}, {1}, axes=(({axis},), ({axis},)))", alike(ndim(1, 2), axis=axis_of))
+add("outer", "{xp}.linalg.outer({0}, {1})", both(moving, ndim(1, 1)))
+add("cross", "{xp}.linalg.cross({0}, {1})", alike(lambda v: v.shape[-1:] == (3,)))
 add("np_inner", "np.inner({0}, {1})", transposed)
 add("np_dot", "np.dot({0}, {1})", matrices)
-add("np_kron", "np.kron({0}, {1})", lambda d: ((d.pick(moving, ndim(1)), d.pick(moving, ndim(1))), {}))
-add("einsum_rows", "np.einsum('ij,ij->i', {0}, {1})", lambda d: alike(d, ndim(2, 2)))
-add("einsum_products", "np.einsum('...i,...j->...ij', {0}, {1})", lambda d: alike(d, ndim(1, 2)))
+add("np_kron", "np.kron({0}, {1})", both(moving, ndim(1)))
+add("einsum_rows", "np.einsum('ij,ij->i', {0}, {1})", alike(ndim(2, 2)))
+add("einsum_products", "np.einsum('...i,...j->...ij', {0}, {1})", alike(ndim(1, 2)))
 add("einsum_trace", "np.einsum('...ii->...', {0})", unary(None, moving, square))
 add(
     "linear",
     "A.linear({0}, {w}, {b})",
-    lambda d: (lambda n: ((n,), {"w": d.array(d.value(n).shape[-1], 2), "b": d.array(2)}))(d.pick(real, ndim(1))),
+    unary(None, real, ndim(1), w=lambda d, n: d.array(d.value(n).shape[-1], 2), b=lambda d, n: d.array(2)),
 )
-add("trace", "{xp}.linalg.trace({0}, offset={k})", lambda d: ((d.pick(moving, ndim(2)),), {"k": d.choice(0, 0, 1, -1)}))
-add(
-    "diagonal",
-    "{xp}.linalg.diagonal({0}, offset={k})",
-    lambda d: ((d.pick(moving, ndim(2)),), {"k": d.choice(0, 0, 1, -1)}),
-)
+add("trace", "{xp}.linalg.trace({0}, offset={k})", unary(None, moving, ndim(2), k=(0, 0, 1, -1)))
+add("diagonal", "{xp}.linalg.diagonal({0}, offset={k})", unary(None, moving, ndim(2), k=(0, 0, 1, -1)))
 for _name in ("tril", "triu"):
-    add(_name, f"{{xp}}.{_name}({{0}}, k={{k}})", lambda d: ((d.pick(moving, ndim(2)),), {"k": d.choice(0, 1, -1)}))
+    add(_name, f"{{xp}}.{_name}({{0}}, k={{k}})", unary(None, moving, ndim(2), k=(0, 1, -1)))
 
 
 def of_square(draw: Any) -> Any:
@@ -117,11 +103,7 @@ add("pinv", "{xp}.linalg.pinv({0})", unary(None, real, separate))
 add("qr_r", "{xp}.linalg.qr({0})[1]", of_square)
 add("qr_q", "{xp}.linalg.qr({0})[0]", of_square)
 add("svdvals", "{xp}.linalg.svdvals({0})", unary(None, moving, separate))
-add(
-    "svd",
-    "{xp}.linalg.svd({0}, full_matrices=False)[{k}]",
-    lambda d: ((d.pick(real, separate),), {"k": d.choice(0, 1, 2)}),
-)
+add("svd", "{xp}.linalg.svd({0}, full_matrices=False)[{k}]", unary(None, real, separate, k=(0, 1, 2)))
 add(
     "svd_product",
     "parts = {xp}.linalg.svd({0}, full_matrices=False)\n"
@@ -131,20 +113,14 @@ add(
 _gram = "({0} @ {0}.mT if {0}.shape[-1] >= {0}.shape[-2] else {0}.mT @ {0})"
 add("eigvalsh", "{xp}.linalg.eigvalsh(" + _gram + ")", unary(None, real, separate))
 add("eigh", "{xp}.linalg.eigh(" + _gram + ")[1]", unary(None, real, separate))
-add(
-    "eigh_upper",
-    "np.linalg.eigh(" + _gram + ", 'U')[{k}]",
-    lambda d: ((d.pick(real, separate),), {"k": d.choice(0, 1)}),
-)
+add("eigh_upper", "np.linalg.eigh(" + _gram + ", 'U')[{k}]", unary(None, real, separate, k=(0, 1)))
 _eigvals = "A.sum(A.square(A.linalg.eigvals(" + _gram + ")), axis=-1)"
 add("eigvals", _eigvals, unary(None, real, separate), plain=_eigvals.replace("A.square(", "(1 + 0j) * A.square("))
 add("matrix_rank", "{xp}.linalg.matrix_rank({0})", unary(None, real, regular), values=True)
 add(
     "np_norm",
     "np.linalg.norm({0}, axis={axis})",
-    lambda d: (lambda n: ((n,), {"axis": axis_of(d, n)}))(
-        d.pick(real, filled, ndim(1), lambda v: np.abs(v).min(initial=1) > 0.05)
-    ),
+    unary(None, real, filled, ndim(1), lambda v: np.abs(v).min(initial=1) > 0.05, axis=axis_of),
 )
 add("np_multi_dot", "np.linalg.multi_dot([{0}, {0}.T, {0}])", unary(None, real, ndim(2, 2)))
 add("np_vander", "np.vander({0}, 3)", unary(None, real, ndim(1, 1)))
@@ -153,15 +129,7 @@ add("np_vander", "np.vander({0}, 3)", unary(None, real, ndim(1, 1)))
 
 
 def fourier(*tests: Any) -> Any:
-    def drawn(draw: Any) -> Any:
-        name = draw.pick(*tests, filled, ndim(1))
-        return (name,), {
-            "axis": axis_of(draw, name),
-            "n": draw.choice(None, None, 2, 4),
-            "norm": draw.choice("'ortho'", "None"),
-        }
-
-    return drawn
+    return unary(None, *tests, filled, ndim(1), axis=axis_of, n=(None, None, 2, 4), norm=("'ortho'", "None"))
 
 
 for _name in ("fft", "ifft"):
@@ -180,8 +148,4 @@ for _name in ("fftn", "ifftn"):
 add("rfftn", "{xp}.fft.rfftn({0}, norm={norm})", fourier(real))
 for _name in ("fftshift", "ifftshift"):
     add(_name, f"{{xp}}.fft.{_name}({{0}})", fourier(moving))
-add(
-    "np_convolve",
-    "np.convolve({0}, {1})",
-    lambda d: ((d.pick(real, filled, ndim(1, 1)), d.pick(real, filled, ndim(1, 1))), {}),
-)
+add("np_convolve", "np.convolve({0}, {1})", both(real, filled, ndim(1, 1)))

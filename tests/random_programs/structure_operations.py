@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from random_programs.operations import broadcasting, filled, moving, real, unfit
+from random_programs.operations import broadcasting, filled, moving, ndim, real, unary, unfit
 from random_programs.program import Unfit, add
 
 
@@ -125,15 +125,10 @@ for _name, _text in COPIES.items():
 DRAWN = "{0} * A.jit(lambda: A.random.uniform(A.random.key({k}), {0}.shape, dtype={0}.dtype))()"
 """A draw of numbers, which a key determines."""
 
-add("draw_with_a_key", DRAWN, lambda d: ((d.pick(real),), {"k": d.integer(0, 9)}))
+add("draw_with_a_key", DRAWN, unary(None, real, k=lambda d, _: d.integer(0, 9)))
 
 
-def members(draw: Any) -> Any:
-    """Draw an array of one axis or more, and a number for a key."""
-    name = draw.pick(real, filled, lambda v: bool(v.shape))
-    return (name,), {"k": draw.integer(0, 9), "n": len(draw.value(name))}
-
-
+members = unary(None, real, filled, ndim(1), k=lambda d, _: d.integer(0, 9), n=lambda d, n: len(d.value(n)))
 add(
     "mapped_draws",
     "A.vmap(lambda u, k: u * A.random.uniform(k, u.shape, dtype=u.dtype))({0}, A.random.split(A.random.key({k}), {n}))",

@@ -228,24 +228,29 @@ def _stacked(rows: Sequence[Sequence[Any]]) -> list[np.ndarray]:
     return [np.stack([host(y) for y in column]) for column in zip(*rows, strict=True)]
 
 
+def along(gradient: Sequence[Any], case: Case) -> Any:
+    """Return the slope of a gradient along the direction of a case."""
+    parts = zip(gradient, case.along, strict=True)
+    return sum(agrad.sum(agrad.real(g * d) if "complex" in str(d.dtype) else g * d) for g, d in parts)
+
+
 def reverse_slope(case: Case, f: Callable[..., Any]) -> Callable[..., Any]:
     """Return the derivative of a function along a direction, by its gradient."""
 
     def slope(*xs: Any) -> Any:
-        parts = zip(agrad.grad(f, argnums=case.argnums)(*xs), case.along, strict=True)
-        return sum(agrad.sum(agrad.real(g * d) if "complex" in str(d.dtype) else g * d) for g, d in parts)
+        return along(agrad.grad(f, argnums=case.argnums)(*xs), case)
 
     return slope
 
 
 def depth_three(case: Case) -> None:
     """Check third derivatives: three gradients, forward over forward over reverse, and that in jit."""
-    along = tuple(case.along)
+    direction = tuple(case.along)
     slope = reverse_slope(case, reverse_slope(case, case.loss))
     three = agrad.grad(slope, argnums=case.argnums)(*case.inputs)
 
     def pushed(*xs: Any) -> Any:
-        return agrad.jvp(lambda *ys: agrad.hvp(case.loss, ys, along), xs, along)[1]
+        return agrad.jvp(lambda *ys: agrad.hvp(case.loss, ys, direction), xs, direction)[1]
 
     expected = [host(g) for g in three]
     same("forward over forward over reverse", pushed(*case.inputs), expected, 100 * case.close)
@@ -264,8 +269,7 @@ def captured(case: Case) -> None:
     same("backward", [g.detach() for g in first], [host(g) for g in case.gradient], case.close)
     for leaf in leaves:
         leaf.grad = None
-    parts = zip(first, case.along, strict=True)
-    slope = sum(agrad.sum(agrad.real(g * d) if "complex" in str(d.dtype) else g * d) for g, d in parts)
+    slope = along(first, case)
     expected = agrad.hvp(case.loss, tuple(case.inputs), tuple(case.along))
     if slope.requires_grad:
         slope.backward()

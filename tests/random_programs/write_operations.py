@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from random_programs.array_operations import advanced_index, basic_index, ndim
-from random_programs.operations import away, filled, moving, real
+from random_programs.array_operations import advanced_index, basic_index
+from random_programs.operations import away, filled, moving, ndim, real, unary
 from random_programs.program import OPERATIONS, add
 
 
@@ -85,32 +85,20 @@ for _name, _index in _INDICES.items():
     add(f"multiply_{_name}", "{0}[{index}] *= {1}", writing(_index, narrow=True), writes=True)
 add("write_where_negative", "{0}[{0} < 0.1] = {c}", number(real, away, ndim(1)), writes=True, masks=True)
 add(
-    "write_where_negative_part",
-    "{0}[{0} < 0.1] = 0.3 * {0}[{0} < 0.1]",
-    number(real, away, ndim(1)),
-    writes=True,
+    "write_where_negative_part", "{0}[{0} < 0.1] = 0.3 * {0}[{0} < 0.1]", number(real, away, ndim(1)), writes=True,
     values=True,
-)
+)  # fmt: skip
 add("write_at_argmax", "{0}[{xp}.argmax({0})] = {c}", number(real, filled, ndim(1, 1)), writes=True)
 add("write_reversed", "{0}[::-1] = {0}", number(ndim(1)), writes=True)
 add("write_shifted", "{0}[1:] = {0}[:-1]", number(ndim(1)), writes=True)
 add("swap_rows", "{0}[0], {0}[-1] = {0}[-1].copy(), {0}[0].copy()", number(filled, ndim(1)), writes=True)
-add(
-    "write_over_nan",
-    "{out} = {0} / 0.0\n{out} = {out} - {out}\n{out}[...] = {0} * 2.0",
-    lambda d: ((d.pick(real),), {}),
-)
+add("write_over_nan", "{out} = {0} / 0.0\n{out} = {out} - {out}\n{out}[...] = {0} * 2.0", unary(None, real))
 add(
     "write_over_infinite",
     "{out} = 1.0 / ({0} - {0})\n{out}[{mask}] = 0.5\n{out}[~{mask}] = {0}[~{mask}]",
-    lambda d: (lambda n: ((n,), {"mask": mask_of(d, d.value(n).shape)}))(d.pick(real, ndim(1))),
+    unary(None, real, ndim(1), mask=lambda d, n: mask_of(d, d.value(n).shape)),
 )
-add(
-    "write_over_log",
-    "{out} = {xp}.log({0})\n{out}[{0} < 0.1] = 0.25",
-    lambda d: ((d.pick(real, away, ndim(1)),), {}),
-    masks=True,
-)
+add("write_over_log", "{out} = {xp}.log({0})\n{out}[{0} < 0.1] = 0.25", unary(None, real, away, ndim(1)), masks=True)
 
 # ---------------------------------------------------------------- whole arrays
 
@@ -155,11 +143,9 @@ add("np_copyto_where", "np.copyto({0}, {c}, where={0} > 0.1)", number(real, away
 add("np_put", "np.put({0}, [0, -1], {c})", number(filled), writes=True)
 add("np_putmask", "np.putmask({0}, {0} > 0.1, {c})", number(real, away), writes=True)
 add(
-    "np_add_at",
-    "np.add.at({0}, {index}, {c})",
-    lambda d: (lambda n: ((n,), {"index": [0, 0, -1], "c": 0.5}))(target(d, filled, ndim(1))),
-    writes=True,
-)
+    "np_add_at", "np.add.at({0}, {index}, {c})",
+    lambda d: (lambda n: ((n,), {"index": [0, 0, -1], "c": 0.5}))(target(d, filled, ndim(1))), writes=True,
+)  # fmt: skip
 add("method_fill", "{0}.fill({c})", number(), writes=True)
 add("np_multiply_out", "np.multiply({0}, {c}, out={0})", number(), writes=True)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import Refusal, refuses
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, RefusedFunctionError, ShapeError
@@ -69,37 +70,26 @@ def test_a_weight_of_zero_has_a_derivative() -> None:
     assert np.allclose(agrad.grad(lambda w: distance.euclidean(u, v, w))(w), [1.0, 9 / 4])
 
 
-def test_dtype_is_kept() -> None:
-    x = np.asarray([[1.0, 2.0], [0.5, 3.0], [0.0, 1.0]], dtype=np.float32)
-    for metric in distance.METRICS:
-        assert distance.pdist(x, metric).dtype == np.float32
-    assert distance.squareform(distance.pdist(x)).dtype == np.float32
-    assert distance.pdist([[1, 2], [3, 4]]).dtype == agrad.float64
-
-
 def test_square_forms_without_pairs() -> None:
     assert distance.squareform(np.zeros(0)).shape == (1, 1)
     assert distance.squareform(np.zeros((1, 1))).shape == (0,)
 
 
 X = np.ones((3, 2))
-REFUSED: list[tuple[type[Exception], str, Any]] = [
+
+
+REFUSED: list[Refusal] = [
     (ShapeError, "vectors must have the same length", lambda: distance.euclidean(X, X)),
     (ShapeError, "2-D with equal rows", lambda: distance.cdist(X, np.ones((3, 4)))),
-    (ConfigurationError, "one of .*, got 'hamming'", lambda: distance.pdist(X, "hamming")),
+    (ConfigurationError, "got 'hamming'", lambda: distance.pdist(X, "hamming")),
     (ConfigurationError, "p must be greater than 0", lambda: distance.minkowski(X[0], X[1], p=0)),
     (DtypeError, "distances: vectors must be real", lambda: distance.pdist(X + 1j)),
     (DtypeError, "vectors must be real", lambda: distance.cosine(X[0] * 1j, X[1])),
-    (RefusedFunctionError, "out=", lambda: distance.pdist(X, out=np.zeros(3))),
+    (RefusedFunctionError, "pdist: out is not", lambda: distance.pdist(X, out=np.zeros(3))),
     (ShapeError, "Pass VI", lambda: distance.pdist(np.ones((2, 3)), "mahalanobis")),
     (ShapeError, "length of a vector must be", lambda: distance.squareform(np.zeros(4))),
     (ShapeError, "must be symmetric", lambda: distance.squareform(np.asarray([[0.0, 1.0], [2.0, 0.0]]))),
     (ShapeError, "force='tovector'", lambda: distance.squareform(np.zeros(3), force="tovector")),
     (ShapeError, "must be square", lambda: distance.squareform(X)),
 ]
-
-
-@pytest.mark.parametrize(("error", "words", "call"), REFUSED, ids=[words for _, words, _ in REFUSED])
-def test_errors(error: type[Exception], words: str, call: Any) -> None:
-    with pytest.raises(error, match=words):
-        call()
+test_errors = refuses(REFUSED)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
+from refusals import Refusal, refuses
 
 import agrad
 from agrad.errors import OperandError, ShapeError
@@ -154,19 +155,6 @@ def test_ranks() -> None:
     assert linalg.lstsq(flat.T, V[:2])[1].shape == (0,)
 
 
-def test_float32_stays(place: Any) -> None:
-    a, p, v = (place(x.astype(np.float32)) for x in (A, P, V))
-    found = [
-        linalg.solve(a, v), linalg.inv(p, assume_a="pos"), linalg.norm(a), linalg.cholesky(p), linalg.qr(a)[1],
-        linalg.expm(a), linalg.cosm(a), linalg.sqrtm(p), linalg.logm(p), linalg.lu(a)[0], linalg.lu_factor(a)[0],
-        linalg.lu_solve(linalg.lu_factor(a), v), linalg.solve_sylvester(a, a, p), linalg.toeplitz(v),
-        linalg.block_diag(a, 2.0), linalg.cho_solve(linalg.cho_factor(p), v),
-        linalg.cholesky_banded(agrad.abs(p[-1:, :])),
-    ]  # fmt: skip
-    for x in found:
-        assert host(x).dtype == np.float32
-
-
 def test_lists_and_numbers() -> None:
     assert_close(linalg.block_diag([1, 2], 3), np.asarray([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]]), "block_diag")
     assert host(linalg.block_diag()).shape == (1, 0)
@@ -174,40 +162,35 @@ def test_lists_and_numbers() -> None:
     assert_close(linalg.toeplitz(2), np.asarray([[2.0]]), "toeplitz")
 
 
-@pytest.mark.parametrize(
-    "call, error, match",
-    [
-        (lambda: linalg.solve(A[:2], V), ShapeError, "square"),
-        (lambda: linalg.solve(A, V[:2]), ShapeError, "3 rows"),
-        (lambda: linalg.solve(A, V, assume_a="odd"), OperandError, "assume_a='odd'"),
-        (lambda: linalg.solve(A + 0j, V, transposed=True), OperandError, "transposed"),
-        (lambda: linalg.solve_triangular(A, V, trans=3), OperandError, "trans"),
-        (lambda: linalg.lu_solve(linalg.lu_factor(A), V, trans=3), OperandError, "trans must be 0, 1 or 2"),
-        (lambda: linalg.lu_solve(linalg.lu_factor(A), V[:2]), ShapeError, "3 rows"),
-        (lambda: linalg.lu_solve(linalg.lu_factor(A[:2]), V[:2]), ShapeError, "square"),
-        (lambda: linalg.lu(V), ShapeError, "at least two axes"),
-        (lambda: linalg.logm(A[:2]), ShapeError, "square"),
-        (lambda: linalg.norm(np.ones((2, 2, 2)), 1), ShapeError, "Pass axis="),
-        (lambda: linalg.norm(A, "odd"), OperandError, "ord"),
-        (lambda: linalg.pinv(A, atol=0.1), OperandError, "Pass rtol"),
-        (lambda: linalg.cholesky(V), ShapeError, "square|at least two"),
-        (lambda: linalg.qr(A, pivoting=True), OperandError, "pivoting=True"),
-        (lambda: linalg.qr(A, mode="raw"), OperandError, "mode"),
-        (lambda: linalg.eigh(A, subset_by_value=[0, 1]), OperandError, "subset_by_value"),
-        (lambda: linalg.eigh(A, P, type=2), OperandError, "type=2"),
-        (lambda: linalg.eig(A, P), OperandError, "solve"),
-        (lambda: linalg.eig(A, left=True), OperandError, "left=True"),
-        (lambda: linalg.eigvals(A, homogeneous_eigvals=True), OperandError, "homogeneous"),
-        (lambda: linalg.solve_banded((1, 1), A[:2], V), ShapeError, "3 rows, got 2"),
-        (lambda: linalg.solve_sylvester(A, A, V), ShapeError, "q must have shape"),
-        (lambda: linalg.expm(V), ShapeError, "at least two axes"),
-        (lambda: linalg.sqrtm(A[:2]), ShapeError, "square"),
-        (lambda: linalg.hankel(1.0), ShapeError, "at least one axis"),
-    ],
-)
-def test_errors(call: Any, error: type[Exception], match: str) -> None:
-    with pytest.raises(error, match=match):
-        call()
+REFUSED: list[Refusal] = [
+    (ShapeError, "square", lambda: linalg.solve(A[:2], V)),
+    (ShapeError, "3 rows", lambda: linalg.solve(A, V[:2])),
+    (OperandError, "assume_a='odd'", lambda: linalg.solve(A, V, assume_a="odd")),
+    (OperandError, "transposed", lambda: linalg.solve(A + 0j, V, transposed=True)),
+    (OperandError, "trans", lambda: linalg.solve_triangular(A, V, trans=3)),
+    (OperandError, "trans must be 0, 1 or 2", lambda: linalg.lu_solve(linalg.lu_factor(A), V, trans=3)),
+    (ShapeError, "3 rows", lambda: linalg.lu_solve(linalg.lu_factor(A), V[:2])),
+    (ShapeError, "square", lambda: linalg.lu_solve(linalg.lu_factor(A[:2]), V[:2])),
+    (ShapeError, "at least two axes", lambda: linalg.lu(V)),
+    (ShapeError, "square", lambda: linalg.logm(A[:2])),
+    (ShapeError, "Pass axis=", lambda: linalg.norm(np.ones((2, 2, 2)), 1)),
+    (OperandError, "ord", lambda: linalg.norm(A, "odd")),
+    (OperandError, "Pass rtol", lambda: linalg.pinv(A, atol=0.1)),
+    (ShapeError, "at least two axes", lambda: linalg.cholesky(V)),
+    (OperandError, "pivoting=True", lambda: linalg.qr(A, pivoting=True)),
+    (OperandError, "mode", lambda: linalg.qr(A, mode="raw")),
+    (OperandError, "subset_by_value", lambda: linalg.eigh(A, subset_by_value=[0, 1])),
+    (OperandError, "type=2", lambda: linalg.eigh(A, P, type=2)),
+    (OperandError, "solve", lambda: linalg.eig(A, P)),
+    (OperandError, "left=True", lambda: linalg.eig(A, left=True)),
+    (OperandError, "homogeneous", lambda: linalg.eigvals(A, homogeneous_eigvals=True)),
+    (ShapeError, "3 rows, got 2", lambda: linalg.solve_banded((1, 1), A[:2], V)),
+    (ShapeError, "q must have shape", lambda: linalg.solve_sylvester(A, A, V)),
+    (ShapeError, "at least two axes", lambda: linalg.expm(V)),
+    (ShapeError, "square", lambda: linalg.sqrtm(A[:2])),
+    (ShapeError, "at least one axis", lambda: linalg.hankel(1.0)),
+]
+test_errors = refuses(REFUSED)
 
 
 @pytest.mark.parametrize("x", [[[-1.0, 0.0], [0.0, 1.0]], [[-4.0, 0.0], [0.0, -9.0]], [[1.0, 2.0], [3.0, 4.0]]])

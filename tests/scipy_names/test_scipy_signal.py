@@ -1,106 +1,67 @@
 """``agrad.scipy.signal``: errors, edges and dtypes."""
 
 import importlib
-import re
-from typing import Any
 
 import numpy as np
 import pytest
+from refusals import Refusal, refuses
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.scipy import signal
 
 X, Y = np.asarray([1.0, 2.0, 4.0, 3.0]), np.asarray([1.0, -1.0, 0.5])
-A = np.arange(12.0).reshape(3, 4)
+A, Z = np.arange(12.0).reshape(3, 4), np.ones((3, 4), dtype=complex)
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda: signal.convolve(X, A), "convolve: in1 and in2 must have the same number of axes,"),
-        (lambda: signal.convolve(X, X[:0]), "convolve: in1 and in2 must not be empty, got shapes"),
-        (
-            lambda: signal.convolve(A, np.ones((2, 5)), mode="valid"),
-            "convolve: for mode='valid' one array must be at least",
-        ),
-        (
-            lambda: signal.fftconvolve(A, np.ones((2, 3)), axes=1),
-            "fftconvolve: inputs must broadcast along the axes",
-        ),
-        (
-            lambda: signal.fftconvolve(A, A, axes=()),
-            "fftconvolve: axes must contain at least one axis. Leave it out for",
-        ),
-        (lambda: signal.convolve2d(X, X), "convolve2d: in1 and in2 must be 2-D and not empty,"),
-        (lambda: signal.lfilter(A, Y, X), "lfilter: b and a must be 1-D and not empty, got"),
-        (lambda: signal.lfilter(Y, Y, X, zi=X), "lfilter: zi must have shape (2,), got (4,)"),
-        (lambda: signal.lfilter(Y, Y, 1.0), "lfilter: x must have at least one axis"),
-        (lambda: signal.sosfilt(A, X), "sosfilt: sos must have shape (n, 6), got"),
-        (lambda: signal.filtfilt(Y, Y, X), "filtfilt: padlen must be at least 0 and less than"),
-        (lambda: signal.detrend(X, bp=[5]), "detrend: bp must be from 0 to the length 4,"),
-        (lambda: signal.hilbert(X, N=0), "hilbert: N must be at least 1, got 0"),
-        (
-            lambda: signal.savgol_filter(X, 5, 2),
-            "savgol_filter: window_length must be at most 4 for mode='interp', got 5",
-        ),
-        (lambda: signal.welch(X, nperseg=3, noverlap=3), "welch: noverlap < nperseg <= nfft must hold, got 3, 3 and 3"),
-        (lambda: signal.welch(X, nperseg=3, nfft=2), "welch: noverlap < nperseg <= nfft must hold, got 1, 3 and 2"),
-        (lambda: signal.periodogram(X, window=Y), "periodogram: window must have shape (4,), got"),
-    ],
-)
-def test_shapes_that_do_not_fit(call: Any, text: str) -> None:
-    with pytest.raises(ShapeError, match=re.escape(text)):
-        call()
-
-
-@pytest.mark.parametrize(
-    ("call", "named"),
-    [
-        (lambda: signal.convolve(X, Y, mode="half"), "mode"),
-        (lambda: signal.correlate(X, Y, method="fast"), "method"),
-        (lambda: signal.convolve2d(A, A, boundary="reflect"), "boundary"),
-        (lambda: signal.detrend(X, type="cubic"), "type"),
-        (lambda: signal.detrend(X, overwrite_data=True), "overwrite_data"),
-        (lambda: signal.filtfilt(Y, Y, X, method="gust"), "gust"),
-        (lambda: signal.filtfilt(Y, Y, X, padtype="mean"), "padtype"),
-        (lambda: signal.savgol_filter(X, 3, 3), "polyorder"),
-        (lambda: signal.savgol_filter(X, 3, 1, mode="reflect"), "mode"),
-        (lambda: signal.savgol_coeffs(3, 1, pos=3), "pos"),
-        (lambda: signal.savgol_coeffs(3, 1, use="sum"), "use"),
-        (lambda: signal.welch(X, window="kaiser"), "get_window: window must be one of"),
-        (lambda: signal.get_window("hanning", 4), "got 'hanning'"),
-        (lambda: signal.get_window(("hann", 2.0), 4), "get_window: window must be one of"),
-        (lambda: signal.windows.exponential(4, 1.0), "center is not supported for a symmetric window"),
-        (lambda: signal.spectrogram(X, mode="phase"), "spectrogram: mode must be 'psd'"),
-        (lambda: signal.stft(X, boundary="mean"), "stft: boundary must be one of"),
-        (lambda: signal.stft(X, scaling="density"), "stft: scaling must be one of"),
-        (lambda: signal.welch(X, average="median"), "median"),
-        (lambda: signal.periodogram(X, scaling="power"), "scaling"),
-        (lambda: signal.periodogram(X, detrend="mean"), "detrend"),
-        (lambda: agrad.jit(lambda s: signal.sosfiltfilt(s, X))(np.asarray([[1.0, 0, 0, 1, 0, 0]])), "padlen"),
-    ],
-)
-def test_options_that_make_no_sense(call: Any, named: str) -> None:
-    with pytest.raises(ConfigurationError, match=named):
-        call()
-
-
-def test_hilbert_refuses_complex_numbers() -> None:
-    with pytest.raises(DtypeError, match="real"):
-        signal.hilbert(X + 1j)
-
-
-def test_single_precision_stays(place: Any) -> None:
-    x, y = place(X.astype(np.float32)), place(Y.astype(np.float32))
-    results = [
-        *(f(x, y) for f in (signal.convolve, signal.correlate, signal.fftconvolve, signal.lfilter_zi)),
-        signal.lfilter(y, y, x),
-        signal.detrend(x),
-        signal.savgol_filter(x, 3, 1),
-        agrad.real(signal.hilbert(x)),
-    ]
-    assert all(agrad.asarray(out).dtype == agrad.float32 for out in results)
+REFUSED: list[Refusal] = [
+    (ShapeError, "convolve: in1 and in2 must have the same number of axes,", lambda: signal.convolve(X, A)),
+    (ShapeError, "convolve: in1 and in2 must not be empty, got shapes", lambda: signal.convolve(X, X[:0])),
+    (ShapeError, "convolve: for mode='valid' one array", lambda: signal.convolve(A, np.ones((2, 5)), mode="valid")),
+    (ShapeError, "fftconvolve: inputs must broadcast along", lambda: signal.fftconvolve(A, np.ones((2, 3)), axes=1)),
+    (ShapeError, "fftconvolve: axes must contain at least one axis. Leave", lambda: signal.fftconvolve(A, A, axes=())),
+    (ShapeError, "convolve2d: in1 and in2 must be 2-D and not empty,", lambda: signal.convolve2d(X, X)),
+    (ShapeError, "lfilter: b and a must be 1-D and not empty, got", lambda: signal.lfilter(A, Y, X)),
+    (ShapeError, "lfilter: zi must have shape (2,), got (4,)", lambda: signal.lfilter(Y, Y, X, zi=X)),
+    (ShapeError, "lfilter: x must have at least one axis", lambda: signal.lfilter(Y, Y, 1.0)),
+    (ShapeError, "sosfilt: sos must have shape (n, 6), got", lambda: signal.sosfilt(A, X)),
+    (ShapeError, "filtfilt: padlen must be at least 0 and less than", lambda: signal.filtfilt(Y, Y, X)),
+    (ShapeError, "detrend: bp must be from 0 to the length 4,", lambda: signal.detrend(X, bp=[5])),
+    (ShapeError, "hilbert: N must be at least 1, got 0", lambda: signal.hilbert(X, N=0)),
+    (ShapeError, "savgol_filter: window_length must be at most 4 for", lambda: signal.savgol_filter(X, 5, 2)),
+    (ShapeError, "welch: noverlap < nperseg <= nfft must hold, got 3,", lambda: signal.welch(X, nperseg=3, noverlap=3)),
+    (ShapeError, "welch: noverlap < nperseg <= nfft must hold, got 1, 3", lambda: signal.welch(X, nperseg=3, nfft=2)),
+    (ShapeError, "periodogram: window must have shape (4,), got", lambda: signal.periodogram(X, window=Y)),
+    (ConfigurationError, "mode", lambda: signal.convolve(X, Y, mode="half")),
+    (ConfigurationError, "method", lambda: signal.correlate(X, Y, method="fast")),
+    (ConfigurationError, "boundary", lambda: signal.convolve2d(A, A, boundary="reflect")),
+    (ConfigurationError, "type", lambda: signal.detrend(X, type="cubic")),
+    (ConfigurationError, "overwrite_data", lambda: signal.detrend(X, overwrite_data=True)),
+    (ConfigurationError, "gust", lambda: signal.filtfilt(Y, Y, X, method="gust")),
+    (ConfigurationError, "padtype", lambda: signal.filtfilt(Y, Y, X, padtype="mean")),
+    (ConfigurationError, "polyorder", lambda: signal.savgol_filter(X, 3, 3)),
+    (ConfigurationError, "mode", lambda: signal.savgol_filter(X, 3, 1, mode="reflect")),
+    (ConfigurationError, "pos", lambda: signal.savgol_coeffs(3, 1, pos=3)),
+    (ConfigurationError, "use", lambda: signal.savgol_coeffs(3, 1, use="sum")),
+    (ConfigurationError, "get_window: window must be one of", lambda: signal.welch(X, window="kaiser")),
+    (ConfigurationError, "got 'hanning'", lambda: signal.get_window("hanning", 4)),
+    (ConfigurationError, "get_window: window must be one of", lambda: signal.get_window(("hann", 2.0), 4)),
+    (ConfigurationError, "center is not supported for a symmetric window", lambda: signal.windows.exponential(4, 1.0)),
+    (ConfigurationError, "spectrogram: mode='phase' is not supported", lambda: signal.spectrogram(X, mode="phase")),
+    (ConfigurationError, "stft: boundary must be one of", lambda: signal.stft(X, boundary="mean")),
+    (ConfigurationError, "stft: scaling must be one of", lambda: signal.stft(X, scaling="density")),
+    (ConfigurationError, "median", lambda: signal.welch(X, average="median")),
+    (ConfigurationError, "scaling", lambda: signal.periodogram(X, scaling="power")),
+    (ConfigurationError, "detrend", lambda: signal.periodogram(X, detrend="mean")),
+    (ConfigurationError, "padlen", lambda: agrad.jit(lambda s: signal.sosfiltfilt(s, X))(np.eye(1, 6))),
+    (DtypeError, "hilbert: x must be real", lambda: signal.hilbert(X + 1j)),
+    (ShapeError, "an integer of at least 0, got 2.5", lambda: signal.windows.hann(2.5)),
+    (ShapeError, "two different axes", lambda: signal.istft(Z, time_axis=0, freq_axis=0)),
+    (ShapeError, "must hold, got 4, 4 and 4", lambda: signal.istft(Z, noverlap=4)),
+    (ShapeError, "window must have shape (4,)", lambda: signal.istft(Z, window=np.ones(3))),
+    (ShapeError, "must hold, got 2, 4 and 3", lambda: signal.stft(X, nperseg=4, nfft=3)),
+]
+test_errors = refuses(REFUSED)
 
 
 def test_integers_give_floating_numbers() -> None:
@@ -162,19 +123,6 @@ def test_windows_by_name() -> None:
     assert signal.windows.kaiser(5, np.float32(2.0)).dtype == np.float32
     # the edges of a window of alpha 0 are as high as the rest
     assert np.array_equal(signal.windows.tukey(5, 0.0).numpy(), np.ones(5))
-
-
-def test_windows_and_transforms_that_make_no_sense() -> None:
-    z = np.ones((3, 4), dtype=complex)
-    for call, text in (
-        (lambda: signal.windows.hann(2.5), "an integer of at least 0, got 2.5"),
-        (lambda: signal.istft(z, time_axis=0, freq_axis=0), "two different axes"),
-        (lambda: signal.istft(z, noverlap=4), "must hold, got 4, 4 and 4"),
-        (lambda: signal.istft(z, window=np.ones(3)), r"window must have shape \(4,\)"),
-        (lambda: signal.stft(X, nperseg=4, nfft=3), "must hold, got 2, 4 and 3"),
-    ):
-        with pytest.raises(ShapeError, match=text):
-            call()
 
 
 @pytest.mark.parametrize("noverlap", [None, 6])

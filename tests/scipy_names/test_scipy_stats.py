@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close
+from refusals import Refusal, refuses
+from scipy_calls import MINOR
 from scipy_stats_calls import CONTINUOUS, DISCRETE
 
 import agrad
@@ -39,7 +41,7 @@ QUIET = ("ignore:divide by zero encountered in power",)
 
 @pytest.mark.needs("scipy")
 @pytest.mark.filterwarnings(*QUIET)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "t" or MINOR > 16])  # 1.17 corrects its tails
 def test_edges_are_those_of_scipy(name: str) -> None:
     theirs, ours = getattr(importlib.import_module("scipy.stats"), name), getattr(stats, name)
     methods = ["cdf", "sf", "logcdf", "logsf"]
@@ -69,10 +71,8 @@ def test_edges_are_those_of_scipy(name: str) -> None:
 
 
 @pytest.mark.filterwarnings(*QUIET)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in DISCRETE])
 def test_outside_of_the_support_derivatives_are_zero(name: str) -> None:
-    if name in DISCRETE:
-        pytest.skip("no derivative by a whole number")
     shapes = {"truncnorm": (-1.0, 2.0)}.get(name, tuple(float(s[0]) for s in CONTINUOUS.get(name, ((),))[0]))
     x = np.asarray([-INF, -3.0, -1e-3, 0.5, 7.0, 300.0, INF])
     for method, tail in (("pdf", 0.0), ("logpdf", -INF), ("cdf", None), ("sf", None)):
@@ -93,10 +93,7 @@ def test_outside_of_the_support_derivatives_are_zero(name: str) -> None:
 
 
 # logarithms of tails that underflow: SciPy's log_ndtr(-40), and -log1p(exp(900))
-TAILS = [
-    (lambda: stats.norm.logcdf(-40.0), -804.6084420137538),
-    (lambda: stats.logistic.logsf(900.0), -900.0),
-]
+TAILS = [(lambda: stats.norm.logcdf(-40.0), -804.6084420137538), (lambda: stats.logistic.logsf(900.0), -900.0)]
 
 
 @pytest.mark.parametrize("case", range(len(TAILS)))
@@ -178,37 +175,28 @@ def test_scale_and_nan() -> None:
     assert np.all(np.isfinite(slope(np.asarray([-1.0, 0.5]))))
 
 
-def test_errors() -> None:
-    with pytest.raises(OperandError, match="'df' is missing"):
-        stats.t.pdf(0.3)
-    with pytest.raises(OperandError, match="'size' must be one of loc, scale"):
-        stats.norm.pdf(0.3, size=3)
-    with pytest.raises(OperandError, match="'loc' is given twice"):
-        stats.norm(0.3, loc=0.2)
-    with pytest.raises(OperandError, match=r"the parameters mu, loc"):
-        stats.poisson.pmf(3, 1.0, 0, 1.0)
-    with pytest.raises(MissingFunctionError, match="truncnorm does not support mean"):
-        stats.truncnorm.mean(-1.0, 1.0)
-    with pytest.raises(AttributeError, match="expect"):
-        stats.norm().expect(3)
-    with pytest.raises(ShapeError, match="must have length 1, like the mean, got 3"):
-        stats.multivariate_normal.logpdf([0.0, 1.0], cov=[1.0, 2.0, 3.0])
-    with pytest.raises(ShapeError, match=r"x must have shape \(..., 2\)"):
-        stats.multivariate_normal.logpdf([0.0, 1.0, 2.0], [0.0, 0.0])
-    with pytest.raises(ShapeError, match="must have length 3 or 2"):
-        stats.dirichlet.pdf([0.3], [1.0, 2.0, 3.0])
-    with pytest.raises(OperandError, match="bw_method"):
-        stats.gaussian_kde([0.0, 1.0], "wide")
-    with pytest.raises(ShapeError, match=r"points must have shape \(1, m\)"):
-        stats.gaussian_kde([0.0, 1.0])(np.zeros((2, 3)))
-    with pytest.raises(OperandError, match="two points"):
-        stats.gaussian_kde([0.0])
-    with pytest.raises(OperandError, match="nan_policy"):
-        stats.zscore([0.0, 1.0], nan_policy="omit")
-    with pytest.raises(OperandError, match="base"):
-        stats.entropy([0.5, 0.5], base=-1.0)
-    with pytest.raises(ShapeError, match="two samples"):
-        stats.pearsonr([0.5], [1.0])
+REFUSED: list[Refusal] = [
+    (OperandError, "'df' is missing", lambda: stats.t.pdf(0.3)),
+    (OperandError, "'size' must be one of loc, scale", lambda: stats.norm.pdf(0.3, size=3)),
+    (OperandError, "'loc' is given twice", lambda: stats.norm(0.3, loc=0.2)),
+    (OperandError, "the parameters mu, loc", lambda: stats.poisson.pmf(3, 1.0, 0, 1.0)),
+    (MissingFunctionError, "truncnorm does not support mean", lambda: stats.truncnorm.mean(-1.0, 1.0)),
+    (AttributeError, "expect", lambda: stats.norm().expect(3)),
+    (
+        ShapeError,
+        "must have length 1, like the mean, got 3",
+        lambda: stats.multivariate_normal.logpdf([0.0, 1.0], cov=[1.0, 2.0, 3.0]),
+    ),
+    (ShapeError, "x must have shape (..., 2)", lambda: stats.multivariate_normal.logpdf([0.0, 1.0, 2.0], [0.0, 0.0])),
+    (ShapeError, "must have length 3 or 2", lambda: stats.dirichlet.pdf([0.3], [1.0, 2.0, 3.0])),
+    (OperandError, "bw_method", lambda: stats.gaussian_kde([0.0, 1.0], "wide")),
+    (ShapeError, "points must have shape (1, m)", lambda: stats.gaussian_kde([0.0, 1.0])(np.zeros((2, 3)))),
+    (OperandError, "two points", lambda: stats.gaussian_kde([0.0])),
+    (OperandError, "nan_policy", lambda: stats.zscore([0.0, 1.0], nan_policy="omit")),
+    (OperandError, "base", lambda: stats.entropy([0.5, 0.5], base=-1.0)),
+    (ShapeError, "two samples", lambda: stats.pearsonr([0.5], [1.0])),
+]
+test_errors = refuses(REFUSED)
 
 
 def test_dirichlet_off_the_simplex() -> None:
@@ -243,11 +231,7 @@ def test_quantiles_of_a_truncated_tail() -> None:
 
 @pytest.mark.parametrize(
     ("f", "xs"),
-    [
-        (stats.gamma.ppf, (0.3, 1.7)),
-        (stats.t.isf, (0.2, 3.7)),
-        (stats.truncnorm.ppf, (0.3, -0.7, 1.2)),
-    ],
+    [(stats.gamma.ppf, (0.3, 1.7)), (stats.t.isf, (0.2, 3.7)), (stats.truncnorm.ppf, (0.3, -0.7, 1.2))],
     ids=["gamma", "t", "truncnorm"],
 )
 def test_second_derivatives_of_quantiles(f: Any, xs: tuple[float, ...]) -> None:

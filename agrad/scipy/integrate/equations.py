@@ -8,7 +8,7 @@ import numpy as np
 import agrad
 from agrad.errors import RefusedFunctionError, ShapeError
 from agrad.interop.arguments import constant, is_concrete, values_of
-from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.shared import array, arrays, function, unsupported
 
 __all__ = ["OdeResult", "odeint", "solve_ivp"]
 
@@ -16,18 +16,8 @@ __all__ = ["OdeResult", "odeint", "solve_ivp"]
 class OdeResult(NamedTuple):
     """The solution of an initial value problem.
 
-    Parameters
-    ----------
-    t : array
-        The times, of shape (n,).
-    y : array
-        The solution, of the shape of y0, and n.
-    success : bool
-        True: a failure is an error.
-    message : str
-        The reason why the solver has stopped.
-    status : int
-        0, for the end of the interval.
+    Like ``scipy.integrate.solve_ivp`` returns it: times ``t`` of shape (n,), and ``y`` of shape (..., n) for ``y0`` of
+    shape (...). ``success`` is True and ``status`` is 0: a failure raises an error.
 
     Examples
     --------
@@ -44,6 +34,7 @@ class OdeResult(NamedTuple):
     status: int
 
 
+@unsupported("dense_output", "events", fix="Use t_eval")
 def solve_ivp(
     fun: Callable[..., Any],
     t_span: Sequence[float],
@@ -58,51 +49,21 @@ def solve_ivp(
 ) -> OdeResult:
     """Solve ``dy/dt = fun(t, y, *args)`` from the first time to the last.
 
-    Parameters
-    ----------
-    fun : callable
-        Takes the time, y and ``args``, and returns an array like y, by agrad's functions.
-    t_span : pair of float
-        The first time and the last. They are constants.
-    y0 : array
-        The value at the first time. Differentiable.
-    method : {"RK45", "tsit5"}
-        Dormand-Prince or Tsitouras pair, computed by ``agrad.odeint``. Other SciPy methods are not supported.
-    t_eval : array, optional
-        Times to return, in the order of ``t_span``; they are constants. By default, the first and the last time,
-        whereas SciPy returns each of its steps.
-    dense_output : bool
-        Not supported: pass the times in ``t_eval``.
-    events : None
-        Not supported.
-    vectorized : bool
-        Without effect on this method, as in SciPy.
-    args : tuple, optional
-        Further arguments of ``fun``. Differentiable.
-    **options
-        Numbers ``rtol`` (default 1e-3) and ``atol`` (default 1e-6), which also set the accuracy of derivatives,
-        ``first_step`` and ``max_step``. Other options are not supported.
+    Like ``scipy.integrate.solve_ivp``, differentiable with respect to ``y0`` and ``args``, in the tolerances ``rtol``
+    and ``atol``. Times are constants. ``fun`` is computed with agrad.
 
-    Returns
-    -------
-    OdeResult
-        The times ``t``, the solution ``y`` with times along its last axis, ``success``, ``message`` and ``status``.
+    - ``method`` must be "RK45" (Dormand-Prince) or "tsit5" (Tsitouras), which ``agrad.odeint`` computes. It controls
+      step sizes differently from SciPy, so values agree up to the tolerances.
+    - ``t_eval`` is by default the first and the last time, whereas SciPy returns each step.
+    - ``dense_output``, ``events``, and other options than ``rtol``, ``atol``, ``first_step`` and ``max_step`` are not
+      supported. ``vectorized`` is ignored.
 
     Raises
     ------
     ConvergenceError
-        Where SciPy returns a result without success.
-    RefusedFunctionError
-        If an option is not supported.
-    ShapeError
-        If the times are not in order within ``t_span``.
+        If SciPy would return a result without success.
     DetachError
         If the times are recorded.
-
-    Notes
-    -----
-    ``agrad.odeint`` computes the derivatives. It controls step sizes differently from SciPy, so values agree up to the
-    tolerances.
 
     Examples
     --------
@@ -114,11 +75,10 @@ def solve_ivp(
     (0.3679, -0.7358)
     """
     methods = {"RK45": "dopri5", "tsit5": "tsit5"}
-    refused = {"dense_output": dense_output, "events": events is not None, "method": method not in methods}
-    refused |= {name: True for name in options if name not in ("rtol", "atol", "first_step", "max_step")}
-    for name, given in refused.items():
-        if given:
-            raise RefusedFunctionError(f"solve_ivp: {name} is not supported. Use method='RK45' and t_eval.")
+    others = [name for name in options if name not in ("rtol", "atol", "first_step", "max_step")]
+    if others or method not in methods:
+        what = others[0] if others else f"method={method!r}"
+        raise RefusedFunctionError(f"solve_ivp: {what} is not supported. Use method='RK45' and t_eval.")
     first, last = (float(t) for t in t_span)
     wanted = np.asarray([first, last] if t_eval is None else t_eval, dtype=float)
     order = np.sign(last - first)
@@ -155,6 +115,8 @@ def _moved(slope: Any, y: Any, start: Any, end: Any, args: Any) -> Any:
     return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
 
+@unsupported("Dfun", "col_deriv", "full_output", "ml", "mu", "tcrit", "hmin", "ixpr", "mxhnil", "mxordn", "mxords")
+@unsupported("printmessg")
 def odeint(
     func: Callable[..., Any],
     y0: Any,
@@ -181,45 +143,18 @@ def odeint(
 ) -> Any:
     """Solve ``dy/dt = func(y, t, *args)`` at the times ``t``.
 
-    Parameters
-    ----------
-    func : callable
-        Right side ``func(y, t, *args)`` for 1-D y. Returns an array or a sequence like y, computed with agrad.
-    y0 : array
-        Value at the first time, 1-D or a number. Differentiable.
-    t : array
-        Times that increase or decrease, or are equal to the one before. Differentiable.
-    args : tuple, optional
-        Additional arguments of ``func``. Differentiable.
-    Dfun, col_deriv, full_output, ml, mu, tcrit, hmin, ixpr, mxhnil, mxordn, mxords, printmessg : optional
-        SciPy options that are not supported, except for their defaults.
-    rtol, atol : float, optional
-        The tolerances, numbers, by default 1.49e-8 as in SciPy: also the accuracy of derivatives.
-    h0, hmax : float
-        First and largest step size. 0 means not given.
-    mxstep : int
-        The number of steps allowed between two times, 0 for 10,000.
-    tfirst : bool
-        Pass the time to ``func`` first.
+    Like ``scipy.integrate.odeint``, differentiable with respect to ``y0`` of shape (m,) or (), ``t`` of shape (n,) and
+    ``args``. The result has shape (n, m). The tolerances are also those of the derivatives. ``func`` is computed with
+    agrad.
 
-    Returns
-    -------
-    array
-        Array of shape (n, number of elements of ``y0``).
+    The method is the Dormand-Prince method of ``agrad.odeint``, which is not suited to stiff equations, unlike the
+    SciPy method. ``rtol``, ``atol``, ``h0``, ``hmax``, ``mxstep`` (by default 10,000) and ``tfirst`` are supported,
+    other options are not.
 
     Raises
     ------
     ConvergenceError
-        Where SciPy warns.
-    RefusedFunctionError
-        If an option is not supported.
-    ShapeError
-        If ``y0`` has more axes, or if the times are not in order.
-
-    Notes
-    -----
-    The method is the Dormand-Prince method of ``agrad.odeint``. It is not suited to stiff equations, unlike the SciPy
-    method.
+        If SciPy would warn.
 
     Examples
     --------
@@ -233,12 +168,6 @@ def odeint(
     >>> round(float(agrad.grad(lambda rate: decayed(rate)[-1, 0])(0.5)), 4)
     -0.7358
     """
-    refused = {"Dfun": Dfun is not None, "col_deriv": col_deriv, "full_output": full_output, "tcrit": tcrit is not None}
-    refused |= {"ml": ml is not None, "mu": mu is not None, "hmin": hmin, "ixpr": ixpr}
-    refused |= {"mxhnil": mxhnil, "mxordn": mxordn != 12, "mxords": mxords != 5, "printmessg": printmessg}
-    for name, given in refused.items():
-        if given:
-            raise RefusedFunctionError(f"odeint: {name} is not supported. Leave it out.")
 
     def solution(y0: Any, t: Any, *args: Any) -> Any:
         t, y0 = arrays(t, y0)[0], array(y0)

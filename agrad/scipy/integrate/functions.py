@@ -10,7 +10,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConvergenceError, DtypeError, RefusedFunctionError, ShapeError, TracedValueError
 from agrad.interop.arguments import constant, is_complex, values_of
-from agrad.scipy.shared import arrays, function, is_array
+from agrad.scipy.shared import arrays, function, is_array, unsupported
 from agrad.solvers.quadrature import value_and_slopes
 
 __all__ = ["fixed_quad", "quad"]
@@ -34,26 +34,8 @@ _PLACES, _WEIGHTS, _GAUSS = _rules()
 def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (), n: int = 5) -> Any:
     """Integrate a function by Gauss's rule of a fixed order.
 
-    Parameters
-    ----------
-    func : callable
-        Function of an array of points and ``args``. Returns the values along the last axis, computed with agrad.
-    a, b : float
-        The ends, finite. Differentiable.
-    args : tuple
-        Additional arguments of ``func``. Differentiable.
-    n : int
-        Number of points.
-
-    Returns
-    -------
-    tuple
-        The integral, and None as in SciPy.
-
-    Raises
-    ------
-    ShapeError
-        If an end is not a number.
+    Like ``scipy.integrate.fixed_quad``, differentiable with respect to ``a`` and ``b`` of shape (), and ``args``.
+    ``func`` receives an array of shape (n,), and returns values along its last axis, computed with agrad.
 
     Examples
     --------
@@ -162,6 +144,7 @@ def _values(func: Callable[..., Any], x: Any, given: Sequence[Any], complex_func
     return out
 
 
+@unsupported("full_output", "weight", "wvar", "wopts", "maxp1", "limlst")
 def quad(
     func: Callable[..., Any],
     a: Any,
@@ -181,41 +164,14 @@ def quad(
 ) -> Any:
     """Integrate a function of one number to a given accuracy.
 
-    Parameters
-    ----------
-    func : callable
-        Takes a number, and ``args``, and returns a number, by agrad's functions. It is called under ``vmap``, and may
-        not branch on values.
-    a, b : float
-        The limits, which may be infinite. Finite ones are differentiated.
-    args : tuple, optional
-        Additional arguments of ``func``. Differentiable.
-    full_output, weight, wvar, wopts, maxp1, limlst : optional
-        Weighted integrals and further output of SciPy. Not supported, except for their defaults.
-    epsabs, epsrel : float
-        The error allowed, absolute or relative.
-    limit : int
-        The number of subdivisions allowed.
-    points : sequence of float, optional
-        Places between finite limits at which to divide: steps and kinks.
-    complex_func : bool
-        True where ``func`` returns complex numbers.
-
-    Returns
-    -------
-    tuple
-        The integral, and an estimate of its error, a float.
+    Like ``scipy.integrate.quad``, differentiable with respect to finite limits of shape (), and ``args``. ``func`` is
+    called under ``vmap``, with agrad functions and without branches on values. ``full_output``, ``weight`` and their
+    options are not supported.
 
     Raises
     ------
     ConvergenceError
-        Where SciPy warns: the error is not reached, of the integral or of a derivative.
-    RefusedFunctionError
-        If an option is not supported.
-    ShapeError
-        If a limit or a result is not a number, or if a point is outside of the limits.
-    DtypeError
-        If a result is complex and ``complex_func`` is False.
+        If the integral or a first derivative does not reach the accuracy.
     TracedValueError
         Under ``jit`` and ``vmap``, as subdivisions depend on values. Use ``fixed_quad``.
 
@@ -223,10 +179,11 @@ def quad(
     -----
     Uses the 21-point Kronrod rule with the error estimate of QUADPACK (Piessens et al., 1983) and bisects intervals.
     SciPy also extrapolates, which needs fewer subdivisions if ``func`` is infinite at a limit. As in QUADPACK, the
-    substitution x = a + (1 - s) / s maps an infinite limit to 0. The derivative is the derivative of the sum over the
-    subdivisions. Intervals are bisected until the first derivative has the same accuracy; second derivatives are not
-    checked. A jump at a point that depends on an argument does not contribute to the derivative. For derivatives with
-    respect to a limit, ``func`` must have an integrable derivative.
+    substitution x = a + (1 - s) / s maps an infinite limit to 0.
+
+    The derivative is the derivative of the sum over the subdivisions. Intervals are bisected until the first derivative
+    has the same accuracy; second derivatives are not checked. A jump at a point that depends on an argument does not
+    contribute to the derivative. For derivatives with respect to a limit, ``func`` must have an integrable derivative.
 
     Examples
     --------
@@ -236,12 +193,8 @@ def quad(
     >>> round(float(integral(np.asarray(2.0))), 6), round(float(agrad.grad(integral)(2.0)), 6)
     (0.5, -0.25)
     """
-    loose = points is not None and not all(np.isfinite(float(p)) for p in points)
-    refused = {"full_output": full_output, "weight": weight is not None, "wvar": wvar is not None, "points": loose}
-    refused |= {"wopts": wopts is not None, "maxp1": maxp1 != 50, "limlst": limlst != 50}
-    for name, given in refused.items():
-        if given:
-            raise RefusedFunctionError(f"quad: {name} is not supported. Leave it out.")
+    if points is not None and not all(np.isfinite(float(p)) for p in points):
+        raise RefusedFunctionError("quad: points must be finite. Leave the others out.")
 
     def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, float]:
         a, b, *_ = [agrad.real(x) if is_complex(x) else x for x in arrays(a, b, *filter(is_array, args))]

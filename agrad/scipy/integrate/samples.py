@@ -6,9 +6,9 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
+from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant
-from agrad.scipy.shared import arrays, function, ratio
+from agrad.scipy.shared import arrays, function, ratio, unsupported
 
 __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid"]
 
@@ -38,21 +38,8 @@ def _trapezia(y: Tensor, step: Tensor) -> Tensor:
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Integrate samples by the trapezoidal rule.
 
-    Parameters
-    ----------
-    y : array
-        The samples.
-    x : array, optional
-        Sample points, 1-D or with the shape of ``y``.
-    dx : float
-        The step without ``x``.
-    axis : int
-        The axis to integrate along.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``y`` without the axis.
+    Like ``scipy.integrate.trapezoid``: ``x`` is 1-D or has the shape of ``y``, ``dx`` has shape (). The axis is
+    removed.
 
     Examples
     --------
@@ -70,28 +57,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Tensor:
     """Integrate samples cumulatively by the trapezoidal rule.
 
-    Parameters
-    ----------
-    y : array
-        The samples.
-    x : array, optional
-        Sample points, 1-D or with the shape of ``y``.
-    dx : float
-        The step without ``x``.
-    axis : int
-        The axis to integrate along.
-    initial : {0, None}
-        If 0, insert a first element of 0, so that the result has the length of ``y``.
-
-    Returns
-    -------
-    array
-        One shorter than ``y`` along the axis, or of its shape.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``initial`` is not supported.
+    Like ``scipy.integrate.cumulative_trapezoid``: the result is one shorter than ``y`` along the axis, or of its shape
+    if ``initial`` is 0.
 
     Examples
     --------
@@ -121,27 +88,13 @@ def _parabolas(y: Tensor, step: Tensor) -> Tensor:
 def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Integrate samples by Simpson's rule.
 
-    Parameters
-    ----------
-    y : array
-        The samples.
-    x : array, optional
-        Sample points, 1-D or with the shape of ``y``.
-    dx : float
-        The step without ``x``.
-    axis : int
-        The axis to integrate along.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``y`` without the axis.
+    Like ``scipy.integrate.simpson``: ``x`` is 1-D or has the shape of ``y``, ``dx`` has shape (). The axis is removed.
 
     Notes
     -----
-    For an even number of samples the last interval is integrated under the parabola through the last three (Cartwright,
-    Simpson's rule cumulative integration with MS Excel and irregularly-spaced data, J. Math. Sci. Math. Educ. 12
-    (2017)).
+    For an even number of samples, the last interval is integrated under the parabola through the last three
+    (Cartwright, Simpson's rule cumulative integration with MS Excel and irregularly-spaced data, J. Math. Sci. Math.
+    Educ. 12 (2017)).
 
     Examples
     --------
@@ -178,28 +131,9 @@ def _first_halves(y: Tensor, h: Any, k: Any) -> Tensor:
 def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Tensor:
     """Integrate samples cumulatively by Simpson's rule.
 
-    Parameters
-    ----------
-    y : array
-        The samples.
-    x : array, optional
-        Increasing sample points, 1-D or with the shape of ``y``.
-    dx : float
-        The step without ``x``.
-    axis : int
-        The axis to integrate along.
-    initial : float, optional
-        Number to add to the result and insert before it, so that the result has the length of ``y``.
-
-    Returns
-    -------
-    array
-        One shorter than ``y`` along the axis, or of its shape.
-
-    Notes
-    -----
-    Each interval is integrated under the parabola through its ends and a neighbor (Cartwright, as in ``simpson``). Two
-    samples are integrated by the trapezoidal rule.
+    Like ``scipy.integrate.cumulative_simpson``: the result is one shorter than ``y`` along the axis, or of its shape if
+    the number ``initial`` is given. Each interval is integrated under the parabola through its ends and a neighbor
+    (Cartwright, as in ``simpson``), or by the trapezoidal rule if there are two samples.
 
     Examples
     --------
@@ -234,30 +168,12 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
     return agrad.moveaxis(out, -1, axis)
 
 
+@unsupported("show")
 @function
 def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Tensor:
     """Integrate samples by Romberg's method.
 
-    Parameters
-    ----------
-    y : array
-        The samples, one more than a power of 2 along the axis.
-    dx : float
-        The step.
-    axis : int
-        The axis to integrate along.
-    show : bool
-        Not supported.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``y`` without the axis.
-
-    Raises
-    ------
-    ShapeError
-        If the number of samples is not a power of 2 plus 1.
+    Like ``scipy.integrate.romb``: the axis, of a power of 2 plus 1 samples, is removed. ``show`` is not supported.
 
     Examples
     --------
@@ -268,8 +184,6 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Tensor:
     >>> agrad.grad(lambda y: integrate.romb(y, dx=0.25))(y).round(4)
     array([0.0778, 0.3556, 0.1333, 0.3556, 0.0778])
     """
-    if show:
-        raise RefusedFunctionError("romb: show=True is not supported. Leave it out.")
     y, step = _samples(y, None, dx, axis, 2)
     n = y.shape[-1] - 1
     if n & (n - 1):

@@ -22,18 +22,8 @@ Slopes = Callable[[Any, Any, Any], Any]
 class CubicHermiteSpline(PPoly):
     """Piecewise cubic with given values and derivatives.
 
-    Parameters
-    ----------
-    x : array
-        Strictly increasing points, shape (n,), n at least 2.
-    y : array
-        The values, of length n along ``axis``.
-    dydx : array
-        Derivatives, with the shape of ``y``.
-    axis : int
-        The axis of ``y`` to interpolate along.
-    extrapolate : bool or "periodic", optional
-        As for ``PPoly``. By default, True.
+    Like ``scipy.interpolate.CubicHermiteSpline``, differentiable with respect to ``x``, ``y`` and ``dydx``. ``dydx``
+    has the shape of ``y``, n is at least 2, and the methods are those of ``PPoly``.
 
     Examples
     --------
@@ -98,22 +88,13 @@ def _monotone(h: Any, chord: Any, y: Any) -> Tensor:
 class PchipInterpolator(CubicHermiteSpline):
     """Piecewise cubic that is monotone where the data are.
 
-    Parameters
-    ----------
-    x : array
-        Strictly increasing points, shape (n,), n at least 2.
-    y : array
-        Real values, of length n along ``axis``.
-    axis : int
-        The axis of ``y`` to interpolate along.
-    extrapolate : bool or "periodic", optional
-        As for ``PPoly``. By default, True.
+    Like ``scipy.interpolate.PchipInterpolator``, for real ``y`` and n at least 2, with the methods of ``PPoly``. If the
+    differences change sign at a node, the derivative there is 0, with gradient 0.
 
     Notes
     -----
-    The derivatives at the nodes follow Fritsch and Butland, A method for constructing local monotone piecewise cubic
-    interpolants, SIAM J. Sci. Comput. 5 (1984). If the differences change sign at a node, the derivative there is 0,
-    with gradient 0.
+    Derivatives at the nodes: Fritsch and Butland, A method for constructing local monotone piecewise cubic
+    interpolants, SIAM J. Sci. Comput. 5 (1984).
 
     Examples
     --------
@@ -160,23 +141,12 @@ def _akima(modified: bool) -> Slopes:
 class Akima1DInterpolator(CubicHermiteSpline):
     """Akima piecewise cubic interpolator.
 
-    Parameters
-    ----------
-    x : array
-        Strictly increasing points, shape (n,), n at least 2.
-    y : array
-        Real values, of length n along ``axis``.
-    axis : int
-        The axis of ``y`` to interpolate along.
-    method : {"akima", "makima"}
-        Weights: the Akima weights, or the modified ones, which overshoot less next to flat parts.
-    extrapolate : bool or "periodic", optional
-        As for ``PPoly``. By default, False.
+    Like ``scipy.interpolate.Akima1DInterpolator``, for real ``y`` and n at least 2, with the methods of ``PPoly``. If
+    neighboring differences are equal, the weights have a kink, and their derivative is 0.
 
     Notes
     -----
-    Akima, A new method of interpolation and smooth curve fitting based on local procedures, J. ACM 17 (1970). If
-    neighboring differences are equal, the weights have a kink, and the derivative is 0.
+    Akima, A new method of interpolation and smooth curve fitting based on local procedures, J. ACM 17 (1970).
 
     Examples
     --------
@@ -262,25 +232,11 @@ def _periodic(h: Any, chord: Any, y: Any) -> Tensor:
 class CubicSpline(CubicHermiteSpline):
     """Piecewise cubic with two continuous derivatives.
 
-    Parameters
-    ----------
-    x : array
-        Strictly increasing points, shape (n,), n at least 2.
-    y : array
-        The values, real or complex, of length n along ``axis``.
-    axis : int
-        The axis of ``y`` to interpolate along.
-    bc_type : str or pair
-        What holds at the ends: "not-a-knot", "natural", "clamped", "periodic", or for the first and last end one of
-        these or (order, value) of a derivative, 1 or 2. Such values have the shape of ``y`` without ``axis``, and are
-        differentiated.
-    extrapolate : bool or "periodic", optional
-        As for ``PPoly``. By default, True, or "periodic" if ``bc_type`` is "periodic".
+    Like ``scipy.interpolate.CubicSpline``, for real or complex ``y`` and n at least 2, with the methods of ``PPoly``.
+    Values of derivatives in ``bc_type`` are differentiable too.
 
-    Notes
-    -----
-    The derivatives at the nodes solve a dense linear system of n equations. This needs O(n**3) time and O(n**2) memory,
-    which is suitable for up to some thousand points.
+    The derivatives at the nodes solve a dense linear system of n equations, in O(n**3) time and O(n**2) memory. This is
+    suitable for up to some thousand points.
 
     Examples
     --------

@@ -1,7 +1,5 @@
-"""Places and values to interpolate, and the methods of interpolators."""
+"""Places and values to interpolate."""
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,21 +8,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import DtypeError, ShapeError
 from agrad.interop.arguments import axis_of, is_complex, is_concrete, values_of
-from agrad.scipy.shared import arrays, function, is_array
-
-
-def method(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a method to return plain arrays for plain arrays.
-
-    They came in to the method, or to the object before, as ``_given``.
-    """
-
-    @functools.wraps(f)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        known = len(self._given)
-        return function(lambda *a, **k: f(self, *a[known:], **k))(*self._given, *args, **kwargs)
-
-    return call
+from agrad.scipy.shared import arrays, is_array
 
 
 def real_beside(x: Any, *values: Any) -> list[Tensor]:

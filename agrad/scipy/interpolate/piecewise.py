@@ -9,7 +9,8 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant
-from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, piece_of, real_beside, real_places
+from agrad.scipy.interpolate.nodes import column, increasing, laid_out, piece_of, real_beside, real_places
+from agrad.scipy.shared import method
 
 
 def _factors(numbers: Any, like: Any) -> Tensor:
@@ -47,17 +48,8 @@ def _integrated(c: Any, x: Any) -> Tensor:
 class PPoly:
     """Piecewise polynomial.
 
-    Parameters
-    ----------
-    c : array
-        Coefficients, shape (k, m, ...), by descending power and by piece. Piece i is a polynomial in ``t - x[i]``.
-    x : array
-        Strictly increasing breakpoints, shape (m + 1,).
-    extrapolate : bool or "periodic", optional
-        If True (default), continue the first and last piece beyond the ends. If False, return NaN there. If "periodic",
-        repeat all pieces.
-    axis : int
-        Axis of ``c`` for k and m, at least 0. Results have the axes of the points there.
+    Like ``scipy.interpolate.PPoly``: ``c`` has shape (k, m, ...), ``x`` has shape (m + 1,) and must increase strictly.
+    Both are differentiable.
 
     Examples
     --------
@@ -136,19 +128,7 @@ class PPoly:
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         """Evaluate values or derivatives at points.
 
-        Parameters
-        ----------
-        x : array
-            Real points of any shape.
-        nu : int
-            The order of the derivative, 0 for values.
-        extrapolate : bool or "periodic", optional
-            As for the class. By default, the option of the object.
-
-        Returns
-        -------
-        array
-            Array in which the shape of ``x`` replaces the interpolated axis.
+        ``x`` is real and of any shape, which replaces the interpolated axis. ``nu`` is the order of the derivative.
         """
         if nu < 0:
             raise ConfigurationError(f"interpolation: nu must be at least 0, got {nu!r}. Call antiderivative().")
@@ -157,15 +137,7 @@ class PPoly:
     def derivative(self, nu: int = 1) -> "PPoly":
         """Return the derivative as a piecewise polynomial.
 
-        Parameters
-        ----------
-        nu : int
-            Order of the derivative. If negative, return the integral.
-
-        Returns
-        -------
-        PPoly
-            Piecewise polynomial with the same breakpoints.
+        Like the SciPy method. If ``nu`` is negative, it is the integral.
 
         Examples
         --------
@@ -179,15 +151,7 @@ class PPoly:
     def antiderivative(self, nu: int = 1) -> "PPoly":
         """Return the integral from the first breakpoint as a piecewise polynomial.
 
-        Parameters
-        ----------
-        nu : int
-            Number of integrations. If negative, return the derivative.
-
-        Returns
-        -------
-        PPoly
-            Continuous. That of a periodic one is not extrapolated.
+        Like the SciPy method: it is continuous, and not extrapolated if the polynomial is periodic.
 
         Examples
         --------
@@ -207,17 +171,7 @@ class PPoly:
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
         """Integrate between two points.
 
-        Parameters
-        ----------
-        a, b : float
-            Limits of the integral.
-        extrapolate : bool or "periodic", optional
-            As for the class. By default, the option of the object.
-
-        Returns
-        -------
-        array
-            Array with the shape of the values at one point.
+        Like the SciPy method, differentiable with respect to ``a`` and ``b`` of shape ().
 
         Examples
         --------

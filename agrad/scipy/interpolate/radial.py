@@ -8,9 +8,10 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
+from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import constant
-from agrad.scipy.interpolate.nodes import method, real_beside, real_places
+from agrad.scipy.interpolate.nodes import real_beside, real_places
+from agrad.scipy.shared import method, unsupported
 
 
 def _where_apart(f: Callable[[Any], Any]) -> Callable[[Any], Tensor]:
@@ -40,30 +41,17 @@ _FREE_OF_SCALE = ("linear", "thin_plate_spline", "cubic", "quintic")
 class RBFInterpolator:
     """Sum of radial functions around points, and a polynomial.
 
-    Parameters
-    ----------
-    y : array
-        Points, shape (n, k).
-    d : array
-        Real or complex values at the points, shape (n, ...).
-    neighbors : None
-        Not supported: all points are used.
-    smoothing : float or array
-        Smoothing parameter, shape () or (n,); 0 to interpolate. Differentiable.
-    kernel : str
-        "thin_plate_spline", "linear", "cubic", "quintic", "multiquadric", "inverse_multiquadric", "inverse_quadratic"
-        or "gaussian".
-    epsilon : float, optional
-        The factor of distances, 1 by default for the first four kernels, to be given for the others. Differentiable.
-    degree : int, optional
-        Degree of the polynomial, -1 for none. By default, the smallest that the kernel requires.
+    Like ``scipy.interpolate.RBFInterpolator``: points ``y`` of shape (n, k), values ``d`` of shape (n, ...),
+    ``smoothing`` of shape () or (n,), and ``epsilon`` of shape (). All are differentiable. ``neighbors`` is not
+    supported. A ``degree`` below the minimum raises ``ConfigurationError``, whereas SciPy warns.
+
+    If an evaluation point coincides with a data point, the kernel around it has derivative 0 in every order.
+    Mathematically, "linear" has no derivative there and "thin_plate_spline" no second derivative.
 
     Notes
     -----
     Solves a dense system with one equation for each point and term, in O(n**3) time. The differences of all points form
-    an array of shape (n, n, k). If an evaluation point coincides with a data point, the kernel around it has derivative
-    0 in every order. Mathematically, "linear" has no derivative there and "thin_plate_spline" no second derivative. If
-    the degree is below the minimum, agrad raises an error, whereas SciPy warns.
+    an array of shape (n, n, k).
 
     Examples
     --------
@@ -76,6 +64,7 @@ class RBFInterpolator:
     array([[1., 1.]])
     """
 
+    @unsupported("neighbors", fix="Leave it out to use all points")
     def __init__(
         self,
         y: Any,
@@ -86,8 +75,6 @@ class RBFInterpolator:
         epsilon: Any = None,
         degree: int | None = None,
     ) -> None:
-        if neighbors is not None:
-            raise RefusedFunctionError("RBFInterpolator: neighbors is not supported. Leave it out to use all points.")
         if kernel not in _KERNELS:
             raise ConfigurationError(f"RBFInterpolator: kernel must be one of {', '.join(_KERNELS)}, got {kernel!r}")
         self._kernel, least = _KERNELS[kernel]
@@ -148,15 +135,7 @@ class RBFInterpolator:
     def __call__(self, x: Any) -> Any:
         """Evaluate the interpolant at points.
 
-        Parameters
-        ----------
-        x : array
-            Real points, shape (q, k).
-
-        Returns
-        -------
-        array
-            Array of shape (q, ...).
+        ``x`` is real and has shape (q, k), the result (q, ...).
         """
         x, _ = real_places(x, self._y)
         if x.ndim != 2 or x.shape[1] != self._y.shape[1]:

@@ -9,8 +9,8 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axis_of, constant, is_concrete, values_of
-from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, real_beside, real_places
-from agrad.scipy.shared import array, ratio
+from agrad.scipy.interpolate.nodes import column, increasing, laid_out, real_beside, real_places
+from agrad.scipy.shared import array, method, ratio
 
 __all__ = ["BSpline", "make_interp_spline"]
 
@@ -33,24 +33,12 @@ def _integrated(t: Any, c: Any, k: int) -> tuple[Any, Any, int]:
 class BSpline:
     """Spline as a sum of B-splines.
 
-    Parameters
-    ----------
-    t : array
-        Nondecreasing knots, shape (n + k + 1,).
-    c : array
-        The coefficients, of length n or more along ``axis``.
-    k : int
-        The degree.
-    extrapolate : bool or "periodic", optional
-        If True (default), continue the first and last polynomial beyond the knots k and n. If False, return NaN there.
-        If "periodic", repeat the spline between them.
-    axis : int
-        Axis of ``c`` to interpolate along. Results have the axes of the points there.
+    Like ``scipy.interpolate.BSpline``, differentiable with respect to the points, the coefficients and the knots. The
+    knots ``t`` have shape (n + k + 1,), and ``c`` has length n or more along ``axis``.
 
     Notes
     -----
-    Uses the recursion of de Boor, A Practical Guide to Splines, 1978. Differentiable with respect to the points, the
-    coefficients and the knots.
+    The recursion of de Boor, A Practical Guide to Splines, 1978.
 
     Examples
     --------
@@ -115,17 +103,7 @@ class BSpline:
     def basis_element(cls, t: Any, extrapolate: Any = True) -> "BSpline":
         """Return one B-spline.
 
-        Parameters
-        ----------
-        t : array
-            Its knots, two or more.
-        extrapolate : bool or "periodic"
-            As for the class.
-
-        Returns
-        -------
-        BSpline
-            Spline of degree ``len(t) - 2``.
+        The knots ``t`` have shape (k + 2,) for the degree k.
         """
         given, t = t, array(t)
         k = t.shape[0] - 2
@@ -171,19 +149,8 @@ class BSpline:
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         """Evaluate values or derivatives at points.
 
-        Parameters
-        ----------
-        x : array
-            Real points of any shape.
-        nu : int
-            The order of the derivative, 0 for values.
-        extrapolate : bool or "periodic", optional
-            As for the class. By default, the option of the object.
-
-        Returns
-        -------
-        array
-            The shape of ``x`` replaces the axis of the coefficients.
+        ``x`` is real and of any shape, which replaces the axis of the coefficients. ``nu`` is the order of the
+        derivative.
         """
         made = self.derivative(nu)
         return self._at(x, (made._t, made._c, made.k), self.extrapolate if extrapolate is None else extrapolate)
@@ -191,15 +158,7 @@ class BSpline:
     def derivative(self, nu: int = 1) -> "BSpline":
         """Return the derivative as a spline.
 
-        Parameters
-        ----------
-        nu : int
-            The order.
-
-        Returns
-        -------
-        BSpline
-            Spline of a lower degree.
+        Like the SciPy method.
 
         Examples
         --------
@@ -216,15 +175,7 @@ class BSpline:
     def antiderivative(self, nu: int = 1) -> "BSpline":
         """Return the integral from the first knot as a spline.
 
-        Parameters
-        ----------
-        nu : int
-            How many times to integrate.
-
-        Returns
-        -------
-        BSpline
-            Spline of a higher degree. The integral of a periodic spline is not extrapolated.
+        Like the SciPy method: it is not extrapolated if the spline is periodic.
 
         Examples
         --------
@@ -242,17 +193,8 @@ class BSpline:
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
         """Integrate between two points.
 
-        Parameters
-        ----------
-        a, b : float
-            Limits. A spline that is not extrapolated is treated as 0 beyond the knots.
-        extrapolate : bool or "periodic", optional
-            As for the class. By default, the option of the object.
-
-        Returns
-        -------
-        array
-            Array with the shape of the values at one point.
+        Like the SciPy method, differentiable with respect to ``a`` and ``b`` of shape (). A spline that is not
+        extrapolated is treated as 0 beyond the knots.
 
         Examples
         --------
@@ -336,35 +278,8 @@ def make_interp_spline(
 ) -> BSpline:
     """Return the spline through given values.
 
-    Parameters
-    ----------
-    x : array
-        Strictly increasing points, shape (n,).
-    y : array
-        The values, of length n along ``axis``.
-    k : int
-        The degree.
-    t : array, optional
-        Knots. By default, the points, without those next to the ends that have no condition.
-    bc_type : str or pair, optional
-        ``"not-a-knot"`` (default), ``"clamped"``, ``"natural"``, or a pair with one entry for each end: such a string
-        or a list of pairs (order of a derivative, its value). ``"periodic"`` requires equal first and last values.
-    axis : int
-        The axis of ``y``.
-    check_finite : bool
-        Ignored: nonfinite values return NaN.
-
-    Returns
-    -------
-    BSpline
-        Differentiable in ``x``, ``y``, ``t`` and the values of ``bc_type``.
-
-    Raises
-    ------
-    ShapeError
-        If lengths do not match, if the points do not increase, or if the ends of a period differ.
-    ConfigurationError
-        If ``bc_type`` is not supported, or if ``t`` is given with ``"periodic"``.
+    Like ``scipy.interpolate.make_interp_spline``, differentiable with respect to ``x``, ``y``, ``t`` and the values of
+    ``bc_type``. Nonfinite values return NaN. It solves a dense linear system.
 
     Examples
     --------

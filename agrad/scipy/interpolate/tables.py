@@ -12,8 +12,8 @@ from agrad import Tensor
 from agrad.errors import ConfigurationError, RefusedFunctionError, ShapeError
 from agrad.interop.arguments import axis_of, is_complex, is_concrete, values_of
 from agrad.scipy.interpolate.cubic import CubicSpline
-from agrad.scipy.interpolate.nodes import column, increasing, laid_out, method, piece_of, real_beside, real_places
-from agrad.scipy.shared import arrays
+from agrad.scipy.interpolate.nodes import column, increasing, laid_out, piece_of, real_beside, real_places
+from agrad.scipy.shared import arrays, method, unsupported
 
 __all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
 
@@ -25,26 +25,9 @@ _LEAST = {"linear": 1, "nearest": 1, "nearest-up": 1, "previous": 1, "next": 1, 
 class interp1d:
     """1-D interpolator.
 
-    Parameters
-    ----------
-    x : array
-        Points, shape (n,).
-    y : array
-        The values, real or complex, of length n along ``axis``.
-    kind : str or int
-        "linear" ("slinear", 1), "nearest" (halves down), "nearest-up" (halves up), "previous" ("zero", 0), "next", or
-        "cubic" (3), the spline of ``CubicSpline``. "quadratic" and other orders are not supported.
-    axis : int
-        The axis of ``y`` to interpolate along.
-    copy : bool
-        Without effect: nothing is written to the arrays.
-    bounds_error : bool, optional
-        If True, raise an error for points beyond the ends. This is the default except for "extrapolate". If values
-        cannot be read, return ``fill_value`` there.
-    fill_value : number, array, pair of these, or "extrapolate"
-        The values beyond the ends, a pair for below and above, or the first and last piece continued. NaN by default.
-    assume_sorted : bool
-        If True, assume that ``x`` increases. Otherwise, sort it.
+    Like ``scipy.interpolate.interp1d``, for real or complex ``y``. "cubic" is the spline of ``CubicSpline``.
+    "quadratic" and other orders are not supported. If ``bounds_error`` is True but values cannot be read, the result
+    beyond the ends is ``fill_value``. ``copy`` is ignored.
 
     Examples
     --------
@@ -100,15 +83,7 @@ class interp1d:
     def __call__(self, x: Any) -> Any:
         """Evaluate the interpolant at points.
 
-        Parameters
-        ----------
-        x : array
-            Real points of any shape.
-
-        Returns
-        -------
-        array
-            Array in which the shape of ``x`` replaces the interpolated axis.
+        ``x`` is real and of any shape, which replaces the interpolated axis.
         """
         t, nodes = real_places(x, self._x)
         flat = agrad.reshape(t, (-1,))
@@ -150,20 +125,9 @@ def check_bounds(name: str, beyond: Any) -> None:
 class RegularGridInterpolator:
     """Values between the points of a grid of straight axes.
 
-    Parameters
-    ----------
-    points : tuple of arrays
-        Increasing or decreasing points along each axis, at least two.
-    values : array
-        Array of shape ``(n1, n2, ..., *rest)``, real or complex.
-    method : {"linear", "nearest"}
-        Product of linear weights, or nearest point with halves rounded down. Other SciPy methods are not supported.
-    bounds_error : bool
-        If True, raise an error for points beyond the ends. If values cannot be read, return NaN there.
-    fill_value : number or None
-        Value beyond the ends if ``bounds_error`` is False. If None, continue the pieces at the ends.
-    solver, solver_args : None
-        Not supported.
+    Like ``scipy.interpolate.RegularGridInterpolator``: ``points`` has arrays of shapes (n1,), (n2,), ..., ``values``
+    has shape (n1, n2, ..., *rest). Methods other than "linear" and "nearest", and ``solver``, are not supported. If
+    ``bounds_error`` is True but values cannot be read, the result beyond the ends is NaN.
 
     Examples
     --------
@@ -176,6 +140,7 @@ class RegularGridInterpolator:
     array([[1., 1.]])
     """
 
+    @unsupported("solver", "solver_args")
     def __init__(
         self,
         points: Sequence[Any],
@@ -187,8 +152,6 @@ class RegularGridInterpolator:
         solver: Any = None,
         solver_args: Any = None,
     ) -> None:
-        if solver is not None or solver_args is not None:
-            raise RefusedFunctionError("RegularGridInterpolator: solver is not supported. Leave it out.")
         self._given = (*points, values)
         values, *axes = arrays(values, *points)
         if len(axes) > values.ndim or [x.shape for x in axes] != [(n,) for n in values.shape[: len(axes)]]:
@@ -216,26 +179,14 @@ class RegularGridInterpolator:
             raise RefusedFunctionError(f"RegularGridInterpolator: method must be 'linear' or 'nearest', got {method!r}")
         return method
 
+    @unsupported("nu", fix="Differentiate the call instead")
     @method
     def __call__(self, xi: Any, method: str | None = None, *, nu: Any = None) -> Any:
         """Evaluate the interpolant at points.
 
-        Parameters
-        ----------
-        xi : array, or tuple of arrays
-            Points along the last axis, or a tuple of coordinates, which broadcast.
-        method : str, optional
-            By default the object's.
-        nu : None
-            Not supported.
-
-        Returns
-        -------
-        array
-            Array with the shape of the points, followed by the remaining axes of the values.
+        ``xi`` has shape (..., d) for d axes, or is a tuple of coordinates. The result has shape (..., *rest). ``nu`` is
+        not supported.
         """
-        if nu is not None:
-            raise RefusedFunctionError("RegularGridInterpolator: nu is not supported. Differentiate the call instead.")
         method, d = self._chosen(method or self.method), len(self._axes)
         if isinstance(xi, tuple):
             xi = agrad.stack(agrad.broadcast_arrays(*arrays(*xi)), axis=-1)
@@ -296,25 +247,7 @@ def interpn(
 ) -> Any:
     """Return values between the points of a grid of straight axes.
 
-    Parameters
-    ----------
-    points : tuple of arrays
-        Points along each axis.
-    values : array
-        Array of shape ``(n1, n2, ..., *rest)``.
-    xi : array, or tuple of arrays
-        Points along the last axis, or a tuple of coordinates, which broadcast.
-    method : {"linear", "nearest"}
-        As for ``RegularGridInterpolator``.
-    bounds_error : bool
-        If True, raise an error for points beyond the ends.
-    fill_value : number or None
-        Value beyond the ends if ``bounds_error`` is False. If None, continue the pieces at the ends.
-
-    Returns
-    -------
-    array
-        Array with the shape of the points, followed by the remaining axes of the values.
+    Like ``scipy.interpolate.interpn``, with the arguments and limits of ``RegularGridInterpolator``.
 
     Examples
     --------

@@ -1,7 +1,9 @@
 """Linear algebra by the names of ``scipy.linalg``.
 
-The last two axes are matrices, and all axes before them are batch axes. Arguments are converted to one floating-point
-dtype, real or complex. Functions raise an error for SciPy options that they do not support.
+The last two axes are matrices, and all axes before them are batch axes, which broadcast. Arguments are converted to one
+floating-point dtype, real or complex. In docstrings, a right-hand side ``b`` has shape (..., n, k) or (n,). Options
+that are not supported raise ``OperandError``, arrays of other shapes ``ShapeError``. The array library raises its own
+error for a singular matrix, and for a matrix that is not positive definite.
 """
 
 from agrad.faces import list_names as _list_names

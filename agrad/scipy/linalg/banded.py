@@ -10,7 +10,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
-from agrad.scipy.linalg.shared import completed, gathered, matrices
+from agrad.interop.linear_algebra import completed
+from agrad.scipy.linalg.shared import gathered, matrices
 from agrad.scipy.shared import arrays, function
 
 __all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]
@@ -41,35 +42,14 @@ def _above(ab: Tensor, lower: bool) -> int:
     return 0 if lower else ab.shape[-2] - 1
 
 
+@function
 def solve_banded(
     l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """Return the solution x of ``a @ x = b`` with a banded matrix.
 
-    Parameters
-    ----------
-    l_and_u : pair of ints
-        The numbers of diagonals below and above the main one.
-    ab : array
-        Array of shape (..., l + u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``.
-    b : array
-        Array of shape (..., n, k) or (n,).
-    overwrite_ab, overwrite_b, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match. For a singular matrix, the array library raises its error.
-
-    Notes
-    -----
-    Like ``solve``, it needs O(n**3) operations.
+    Like ``scipy.linalg.solve_banded``: ``ab`` has shape (..., l + u + 1, n), the result the shape of ``b``. It needs
+    O(n**3) operations.
 
     Examples
     --------
@@ -80,13 +60,8 @@ def solve_banded(
     >>> agrad.grad(lambda b: agrad.sum(linalg.solve_banded((1, 1), banded, b)))(b).round(6)
     array([0.4, 0.2])
     """
-    return _solve_banded(*l_and_u, ab, b)
-
-
-@function
-def _solve_banded(l: Any, u: Any, ab: Any, b: Any) -> Any:  # noqa: E741 - SciPy's name
     ab, b = arrays(ab, b)
-    ab, below, above = matrices(ab, "solve_banded"), int(l), int(u)
+    ab, (below, above) = matrices(ab, "solve_banded"), map(int, l_and_u)
     if ab.shape[-2] != below + above + 1:
         raise ShapeError(f"solve_banded: ab must have l + u + 1 = {below + above + 1} rows, got {ab.shape[-2]}")
     return agrad.linalg.solve(_full(ab, above), b)
@@ -103,32 +78,8 @@ def solveh_banded(
 ) -> Tensor:
     """Solve ``a @ x = b`` with a banded positive definite matrix.
 
-    Parameters
-    ----------
-    ab : array
-        Array of shape (..., u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``. If ``lower`` is True, ``ab[i - j, j]`` is.
-    b : array
-        Array of shape (..., n, k) or (n,).
-    overwrite_ab, overwrite_b : bool
-        Ignored: arguments are not overwritten.
-    lower : bool
-        If True, ``ab`` contains the diagonals below the main one. Otherwise, those above it.
-    check_finite : bool
-        Ignored: values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match. For a matrix that is not positive definite, the array library raises its error.
-
-    Notes
-    -----
-    It needs O(n**3) operations.
+    Like ``scipy.linalg.solveh_banded``: ``ab`` has shape (..., u + 1, n), the result the shape of ``b``. It needs
+    O(n**3) operations.
 
     Examples
     --------
@@ -152,31 +103,8 @@ def _factor(ab: Tensor, lower: bool) -> Tensor:
 def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Tensor:
     """Return the Cholesky factor of a banded positive definite matrix.
 
-    Parameters
-    ----------
-    ab : array
-        Array of shape (..., u + 1, n): ``ab[u + i - j, j]`` is ``a[i, j]``. If ``lower`` is True, ``ab[i - j, j]`` is.
-    overwrite_ab : bool
-        Ignored: arguments are not overwritten.
-    lower : bool
-        The diagonals are those below the main one, and the factor is the lower one.
-    check_finite : bool
-        Ignored: values are not checked.
-
-    Returns
-    -------
-    array
-        Diagonals of the factor, with the shape of ``ab``. Elements outside of the matrix are 0.
-
-    Raises
-    ------
-    ShapeError
-        If an array has fewer than two axes. For a matrix that is not positive definite, the array library raises its
-        error.
-
-    Notes
-    -----
-    It needs O(n**3) operations.
+    Like ``scipy.linalg.cholesky_banded``: ``ab`` and the result have shape (..., u + 1, n). Elements outside of the
+    matrix are 0. It needs O(n**3) operations.
 
     Examples
     --------
@@ -189,31 +117,11 @@ def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, ch
     return _diagonals(_factor(ab, lower), _above(ab, lower), ab.shape[-2])
 
 
+@function
 def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Solve ``a @ x = b`` by the Cholesky factor of a banded matrix.
 
-    Parameters
-    ----------
-    cb_and_lower : tuple
-        The result of ``cholesky_banded``, and its ``lower``.
-    b : array
-        Array of shape (..., n, k) or (n,).
-    overwrite_b, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match.
-
-    Notes
-    -----
-    It needs O(n**3) operations.
+    Like ``scipy.linalg.cho_solve_banded``: the result has the shape of ``b``. It needs O(n**3) operations.
 
     Examples
     --------
@@ -225,11 +133,7 @@ def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check
     >>> agrad.grad(lambda b: linalg.cho_solve_banded((factor, False), b)[0])(b).round(4)
     array([ 0.3125, -0.125 ])
     """
-    return _cho_solve_banded(*cb_and_lower, b)
-
-
-@function
-def _cho_solve_banded(cb: Any, lower: bool, b: Any) -> Any:
+    cb, lower = cb_and_lower
     cb, b = arrays(cb, b)
     c = _full(matrices(cb, "cho_solve_banded"), _above(cb, lower))
     return agrad.linalg.cholesky_solve(c, b, upper=not lower)

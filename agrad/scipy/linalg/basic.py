@@ -9,7 +9,7 @@ from agrad import Tensor
 from agrad.errors import OperandError, ShapeError
 from agrad.interop.arguments import axes_of, is_complex
 from agrad.scipy.linalg.matrices import toeplitz
-from agrad.scipy.linalg.shared import matrices, mirrored, refuse, square
+from agrad.scipy.linalg.shared import matrices, mirrored, square
 from agrad.scipy.shared import array, arrays, function
 
 __all__ = ["det", "inv", "lstsq", "norm", "pinv", "solve", "solve_toeplitz", "solve_triangular"]
@@ -44,37 +44,9 @@ def solve(
 ) -> Tensor:
     """Return the solution x of ``a @ x = b``.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., n, n).
-    b : array
-        Array of shape (..., n, k) or (n,).
-    lower : bool
-        If True, read the lower triangle of symmetric, Hermitian and positive definite matrices. Otherwise, the upper
-        one.
-    overwrite_a, overwrite_b, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-    assume_a : str, optional
-        SciPy name of a structure. Elements outside of the structure are not read.
-    transposed : bool
-        Solve ``a.T @ x = b``, for real matrices.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    OperandError
-        If the structure is not supported, or if ``transposed`` is True and a matrix is complex.
-    ShapeError
-        If shapes do not match. For a singular matrix, the array library raises its error.
-
-    Notes
-    -----
-    A structure does not make the solution faster. The gradient of a symmetric or Hermitian ``a`` is so too.
+    Like ``scipy.linalg.solve``: ``a`` has shape (..., n, n), the result the shape of ``b``. Elements outside of the
+    structure ``assume_a`` are not read, but a structure does not make the solution faster. The gradient of a symmetric
+    or Hermitian ``a`` is so too. ``transposed=True`` is not supported for complex matrices.
 
     Examples
     --------
@@ -97,28 +69,8 @@ def solve(
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Tensor:
     """Return the solution x of ``toeplitz(c, r) @ x = b``.
 
-    Parameters
-    ----------
-    c_or_cr : array or tuple of arrays
-        The first column, of shape (..., n), or the first column and the first row.
-    b : array
-        Array of shape (..., n, k) or (n,).
-    check_finite : bool
-        Ignored: values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match. For a singular matrix, the array library raises its error.
-
-    Notes
-    -----
-    The whole matrix is created and solved by elimination, in O(n**3) operations.
+    Like ``scipy.linalg.solve_toeplitz``: the column and row have shape (..., n), the result the shape of ``b``. The
+    whole matrix is created and solved by elimination, in O(n**3) operations.
 
     Examples
     --------
@@ -146,36 +98,8 @@ def solve_triangular(
 ) -> Tensor:
     """Return the solution x of ``a @ x = b`` with a triangular matrix.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., n, n). The other triangle is not read.
-    b : array
-        Array of shape (..., n, k) or (n,).
-    trans : {0, 1, 2, "N", "T", "C"}
-        System to solve. 0 or "N": ``a @ x = b``. 1 or "T": with ``a.T``. 2 or "C": with the conjugate transpose.
-    lower : bool
-        If True, read the lower triangle. Otherwise, the upper one.
-    unit_diagonal : bool
-        Take ones for the diagonal, which is not read.
-    overwrite_b, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    OperandError
-        If ``trans`` is not supported.
-    ShapeError
-        If shapes do not match.
-
-    Notes
-    -----
-    It is ``agrad.linalg.solve_triangular``.
+    Like ``scipy.linalg.solve_triangular``: ``a`` has shape (..., n, n), the result the shape of ``b``. It is
+    ``agrad.linalg.solve_triangular``, which does not read the other triangle.
 
     Examples
     --------
@@ -196,29 +120,8 @@ def inv(
 ) -> Tensor:
     """Return the inverse of each matrix.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., n, n).
-    overwrite_a, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-    assume_a : str, optional
-        SciPy name of a structure. Elements outside of the structure are not read.
-    lower : bool
-        If True, read the lower triangle of symmetric, Hermitian and positive definite matrices. Otherwise, the upper
-        one.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``a``.
-
-    Raises
-    ------
-    OperandError
-        If the structure is not supported.
-    ShapeError
-        If a matrix is not square. For a singular matrix, the array library raises its error.
+    Like ``scipy.linalg.inv``: ``a`` and the result have shape (..., n, n). Elements outside of the structure
+    ``assume_a`` are not read.
 
     Examples
     --------
@@ -238,22 +141,7 @@ def inv(
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     """Return the determinant of each matrix.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., n, n).
-    overwrite_a, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    array
-        Array of shape (...).
-
-    Raises
-    ------
-    ShapeError
-        If a matrix is not square.
+    Like ``scipy.linalg.det``: ``a`` has shape (..., n, n), the result shape (...).
 
     Examples
     --------
@@ -272,31 +160,8 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
 def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Tensor:
     """Return the norm of vectors or matrices.
 
-    Parameters
-    ----------
-    a : array
-        Array of any shape, 1-D or 2-D if ``ord`` is given and ``axis`` is not.
-    ord : float or str, optional
-        The order as in ``agrad.linalg.vector_norm`` or ``agrad.linalg.matrix_norm``. By default 2 for vectors and
-        ``"fro"`` for matrices.
-    axis : int or pair of ints, optional
-        Axis of vectors or axes of matrices. By default, all.
-    keepdims : bool
-        Keep the reduced axes with length one.
-    check_finite : bool
-        Ignored: values are not checked.
-
-    Returns
-    -------
-    array
-        Real array; 0 for empty input.
-
-    Raises
-    ------
-    OperandError
-        If ``ord`` is not supported.
-    ShapeError
-        If the number of axes is not supported.
+    Like ``scipy.linalg.norm``: real, 0 for empty input. The orders are those of ``agrad.linalg.vector_norm`` and
+    ``agrad.linalg.matrix_norm``.
 
     Examples
     --------
@@ -329,35 +194,8 @@ def _cutoff(a: Tensor, rtol: Any) -> Any:
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
     """Return the Moore-Penrose pseudo-inverse.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., m, n).
-    atol : None
-        Not supported: pass ``rtol``.
-    rtol : float, optional
-        Singular values up to ``rtol`` times the largest are treated as 0. By default, max(m, n) times the precision of
-        the dtype.
-    return_rank : bool
-        Return the rank too.
-    check_finite : bool
-        Ignored: values are not checked.
-
-    Returns
-    -------
-    array, or tuple of arrays
-        Array of shape (..., n, m), and with ``return_rank`` integers of shape (...).
-
-    Raises
-    ------
-    OperandError
-        If ``atol`` is given.
-    ShapeError
-        If an array has fewer than two axes.
-
-    Notes
-    -----
-    The derivative is that along changes that keep the rank.
+    Like ``scipy.linalg.pinv``: ``a`` has shape (..., m, n), the result (..., n, m), and the rank is an integer array of
+    shape (...). The derivative is along changes that keep the rank. ``atol`` is not supported.
 
     Examples
     --------
@@ -370,7 +208,8 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
            [-0.16]])
     """
     a = matrices(a, "pinv")
-    refuse("pinv", {"atol": atol or None}, "Pass rtol, which is relative to the largest singular value")
+    if atol:
+        raise OperandError("pinv: atol is not supported. Pass rtol, which is relative to the largest singular value.")
     rtol = _cutoff(a, rtol)
     out = agrad.linalg.pinv(a, rtol=rtol)
     return (out, agrad.linalg.matrix_rank(a, rtol=rtol)) if return_rank else out
@@ -388,34 +227,9 @@ def lstsq(
 ) -> Any:
     """Return the minimum-norm least-squares solution x of ``a @ x = b``.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., m, n).
-    b : array
-        Array of shape (..., m, k) or (m,).
-    cond : float, optional
-        Singular values up to ``cond`` times the largest are treated as 0. By default, the precision of the dtype.
-    overwrite_a, overwrite_b, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-    lapack_driver : str, optional
-        Ignored: the method is the method of ``agrad.linalg.lstsq``.
-
-    Returns
-    -------
-    tuple of arrays
-        The solution (..., n, k) or (..., n), the sums of squared residuals of each column, the rank and the singular
-        values of ``a``.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match.
-
-    Notes
-    -----
-    If m <= n, the residuals have length 0, as in SciPy. If m > n, they are computed for every rank, whereas SciPy
-    returns none if the rank is less than n.
+    Like ``scipy.linalg.lstsq``: ``a`` has shape (..., m, n), ``b`` (..., m, k) or (m,), the solution (..., n, k) or
+    (..., n). ``cond`` is by default the precision of the dtype. If m > n, residuals are returned for every rank,
+    whereas SciPy returns none if the rank is less than n. ``lapack_driver`` is ignored.
 
     Examples
     --------

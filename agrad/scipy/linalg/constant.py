@@ -26,22 +26,7 @@ def _size(name: str, n: Any) -> int:
 def hadamard(n: int, dtype: Any = int) -> Tensor:
     """Return Sylvester's Hadamard matrix of 1 and -1.
 
-    Parameters
-    ----------
-    n : int
-        The size, a power of 2.
-    dtype : dtype
-        The dtype, in any NumPy form.
-
-    Returns
-    -------
-    Tensor
-        Array of shape (n, n).
-
-    Raises
-    ------
-    ShapeError
-        If ``n`` is not a power of 2.
+    Like ``scipy.linalg.hadamard``: a constant Tensor of shape (n, n). Every NumPy form of ``dtype`` is supported.
 
     Examples
     --------
@@ -60,20 +45,7 @@ def hadamard(n: int, dtype: Any = int) -> Tensor:
 def hilbert(n: int) -> Tensor:
     """Return the Hilbert matrix, 1 / (i + j + 1).
 
-    Parameters
-    ----------
-    n : int
-        The size.
-
-    Returns
-    -------
-    Tensor
-        Array of shape (n, n) and dtype float64.
-
-    Raises
-    ------
-    ShapeError
-        If ``n`` is not an integer of at least 0.
+    Like ``scipy.linalg.hilbert``: a constant Tensor of shape (n, n) and dtype float64.
 
     Examples
     --------
@@ -88,27 +60,8 @@ def hilbert(n: int) -> Tensor:
 def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Tensor:
     """Return the Pascal matrix of binomial coefficients.
 
-    Parameters
-    ----------
-    n : int
-        The size.
-    kind : {"symmetric", "lower", "upper"}
-        The symmetric matrix, or one of its triangular factors.
-    exact : bool
-        If True, return integers, for ``n`` up to 34. Otherwise, return float64.
-
-    Returns
-    -------
-    Tensor
-        Array of shape (n, n). Integers are int64, whereas SciPy uses uint64.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``kind`` is not supported.
-    ShapeError
-        If ``n`` is not an integer of at least 0, or if it is greater than 34 with ``exact``. SciPy returns Python
-        integers there.
+    Like ``scipy.linalg.pascal``: a constant Tensor of shape (n, n) and dtype int64, or float64 if ``exact`` is False.
+    SciPy uses uint64, and Python integers for ``n`` above 34, for which agrad raises ``ShapeError``.
 
     Examples
     --------

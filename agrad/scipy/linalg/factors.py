@@ -9,8 +9,9 @@ from typing import Any
 import agrad
 from agrad import Tensor
 from agrad.errors import OperandError
-from agrad.scipy.linalg.shared import adjoint, matrices, mirrored, refuse, square
-from agrad.scipy.shared import arrays, function
+from agrad.interop.arguments import adjoint
+from agrad.scipy.linalg.shared import matrices, mirrored, square
+from agrad.scipy.shared import arrays, function, unsupported
 
 __all__ = ["cho_factor", "cho_solve", "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
 
@@ -19,30 +20,8 @@ __all__ = ["cho_factor", "cho_solve", "cholesky", "eig", "eigh", "eigvals", "eig
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     """Return the triangular factor of each positive definite matrix.
 
-    It is U with ``U.H @ U = a``, or with ``lower`` L with ``L @ L.H = a``.
-
-    Parameters
-    ----------
-    a : array
-        Hermitian matrices of shape (..., n, n). Only the triangle of the factor is read.
-    lower : bool
-        Return the lower factor.
-    overwrite_a, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``a``.
-
-    Raises
-    ------
-    ShapeError
-        If a matrix is not square. For a matrix that is not positive definite, the array library raises its error.
-
-    Notes
-    -----
-    The derivative is that along Hermitian changes of ``a``, given as a Hermitian gradient.
+    Like ``scipy.linalg.cholesky``: ``a`` and the result have shape (..., n, n). Only the triangle of the factor is
+    read. The derivative is along Hermitian changes of ``a``, and the gradient is Hermitian.
 
     Examples
     --------
@@ -61,28 +40,8 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the Cholesky factor of each matrix, for ``cho_solve``.
 
-    Parameters
-    ----------
-    a : array
-        Hermitian matrices of shape (..., n, n). Only the triangle of the factor is read.
-    lower : bool
-        If True, return the lower factor. Otherwise, the upper one.
-    overwrite_a, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    tuple
-        The factor, of the shape of ``a``, and ``lower``.
-
-    Raises
-    ------
-    ShapeError
-        If a matrix is not square. For a matrix that is not positive definite, the array library raises its error.
-
-    Notes
-    -----
-    The other triangle of the factor is 0, where SciPy leaves elements of ``a``.
+    Like ``scipy.linalg.cho_factor``: ``a`` and the factor have shape (..., n, n). The other triangle of the factor is
+    0, where SciPy leaves elements of ``a``.
 
     Examples
     --------
@@ -95,27 +54,11 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     return cholesky(a, lower), lower
 
 
+@function
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Return the solution x of ``a @ x = b`` by the Cholesky factor of ``a``.
 
-    Parameters
-    ----------
-    c_and_lower : tuple
-        The result of ``cho_factor``.
-    b : array
-        Array of shape (..., n, k) or (n,).
-    overwrite_b, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match.
+    Like ``scipy.linalg.cho_solve``: the factor has shape (..., n, n), the result the shape of ``b``.
 
     Examples
     --------
@@ -127,15 +70,12 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     array([[-0.4688, -0.0625],
            [-0.0625,  0.125 ]])
     """
-    return _cho_solve(*c_and_lower, b)
-
-
-@function
-def _cho_solve(c: Any, lower: bool, b: Any) -> Any:
+    c, lower = c_and_lower
     c, b = arrays(c, b)
     return agrad.linalg.cholesky_solve(c, b, upper=not lower)
 
 
+@unsupported("pivoting", fix="Permute the columns of a before the call", error=OperandError)
 @function
 def qr(
     a: Any,
@@ -147,32 +87,8 @@ def qr(
 ) -> Any:
     """Return the decomposition ``a = Q @ R``.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., m, n).
-    overwrite_a : bool
-        Ignored: arguments are not overwritten.
-    lwork : int, optional
-        Without effect: the size of a work array.
-    mode : {"full", "economic", "r"}
-        "full": square Q. "economic": Q with min(m, n) columns. "r": only R, as in "full".
-    pivoting : bool
-        Not supported.
-    check_finite : bool
-        Ignored: values are not checked.
-
-    Returns
-    -------
-    tuple of arrays
-        Q and R, and with the mode "r" only R.
-
-    Raises
-    ------
-    OperandError
-        If ``mode`` is not supported, or if ``pivoting`` is True.
-    ShapeError
-        If an array has fewer than two axes.
+    Like ``scipy.linalg.qr``: ``a`` has shape (..., m, n). ``mode`` must be "full", "economic" or "r". ``pivoting`` is
+    not supported, and ``lwork`` is ignored.
 
     Examples
     --------
@@ -187,7 +103,6 @@ def qr(
            [-0.264,  0.6  ]])
     """
     a = matrices(a, "qr")
-    refuse("qr", {"pivoting": pivoting}, "Permute the columns of a before the call")
     if mode not in ("full", "economic", "r"):
         raise OperandError(f"qr: mode must be 'full', 'economic' or 'r', got {mode!r}")
     Q, R = agrad.linalg.qr(a, mode="reduced" if mode == "economic" else "complete")
@@ -205,28 +120,8 @@ def svd(
 ) -> Any:
     """Return the singular values and vectors.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., m, n).
-    full_matrices : bool
-        If True, return square matrices of vectors. Otherwise, min(m, n) vectors.
-    compute_uv : bool
-        If True, return vectors too. Otherwise, only the values.
-    overwrite_a, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-    lapack_driver : str
-        Without effect: the array library has its own.
-
-    Returns
-    -------
-    tuple of arrays, or array
-        U, the values in descending order, and V.H, with ``a = U @ diag(s) @ V.H``.
-
-    Raises
-    ------
-    ShapeError
-        If an array has fewer than two axes.
+    Like ``scipy.linalg.svd``: ``a`` has shape (..., m, n), the values have shape (..., min(m, n)) and descend.
+    ``lapack_driver`` is ignored.
 
     Examples
     --------
@@ -246,22 +141,7 @@ def svd(
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     """Return the singular values, in descending order.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., m, n).
-    overwrite_a, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    array
-        Array of shape (..., min(m, n)).
-
-    Raises
-    ------
-    ShapeError
-        If an array has fewer than two axes.
+    Like ``scipy.linalg.svdvals``: ``a`` has shape (..., m, n), the result shape (..., min(m, n)).
 
     Examples
     --------
@@ -276,6 +156,8 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Ten
     return agrad.linalg.svdvals(matrices(a, "svdvals"))
 
 
+@unsupported("type", fix="Multiply the problem by the inverse of a or b", error=OperandError)
+@unsupported("subset_by_value", fix="Select from all eigenvalues by a mask", error=OperandError)
 @function
 def eigh(
     a: Any,
@@ -293,45 +175,10 @@ def eigh(
 ) -> Any:
     """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., n, n). Only one triangle is read.
-    b : array, optional
-        Positive definite matrices: solve ``a @ v = w * b @ v``, with vectors for which ``v.H @ b @ v`` is 1.
-    lower : bool
-        If True, read the lower triangles. Otherwise, the upper ones.
-    eigvals_only : bool
-        If True, return only the eigenvalues.
-    overwrite_a, overwrite_b : bool
-        Ignored: arguments are not overwritten.
-    type : int
-        1: the other generalized problems are not supported.
-    check_finite : bool
-        Ignored: values are not checked.
-    subset_by_index : pair of ints, optional
-        Return the eigenvalues from the first to the second index, both included.
-    subset_by_value : None
-        Not supported, as the number of the eigenvalues would depend on values.
-    driver : str, optional
-        Without effect: the array library has its own.
-
-    Returns
-    -------
-    tuple of arrays, or array
-        The eigenvalues, real and ascending, and the eigenvectors as columns.
-
-    Raises
-    ------
-    OperandError
-        If an option is not supported.
-    ShapeError
-        If a matrix is not square.
-
-    Notes
-    -----
-    The gradient is Hermitian: it describes Hermitian changes. For ``b`` = L @ L.H, the eigenvalues of inv(L) @ a @
-    inv(L).H are computed.
+    Like ``scipy.linalg.eigh``: ``a`` and ``b`` have shape (..., n, n), and only one triangle is read. The eigenvalues
+    are real and ascend, the eigenvectors are columns. The gradient is Hermitian: it describes Hermitian changes. For
+    ``b = L @ L.H``, the eigenvalues of ``inv(L) @ a @ inv(L).H`` are computed. ``subset_by_value`` and other ``type``
+    than 1 are not supported, and ``driver`` is ignored.
 
     Examples
     --------
@@ -344,8 +191,6 @@ def eigh(
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    refuse("eigh", {"type": None if type == 1 else type}, "Multiply the problem by the inverse of a or b")
-    refuse("eigh", {"subset_by_value": subset_by_value}, "Select from all eigenvalues by a mask")
     chosen = slice(None) if subset_by_index is None else slice(int(subset_by_index[0]), int(subset_by_index[1]) + 1)
     if b is None:
         x = mirrored(square(a, "eigh"), lower)
@@ -380,38 +225,7 @@ def eigvalsh(
 ) -> Tensor:
     """Return the eigenvalues of Hermitian matrices, ascending.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., n, n). Only one triangle is read.
-    b : array, optional
-        Positive definite matrices: solve ``a @ v = w * b @ v``.
-    lower : bool
-        If True, read the lower triangles. Otherwise, the upper ones.
-    overwrite_a, overwrite_b : bool
-        Ignored: arguments are not overwritten.
-    type : int
-        1: the other generalized problems are not supported.
-    check_finite : bool
-        Ignored: values are not checked.
-    subset_by_index : pair of ints, optional
-        Return the eigenvalues from the first to the second index, both included.
-    subset_by_value : None
-        Not supported, as the number of the eigenvalues would depend on values.
-    driver : str, optional
-        Without effect: the array library has its own.
-
-    Returns
-    -------
-    array
-        Real.
-
-    Raises
-    ------
-    OperandError
-        If an option is not supported.
-    ShapeError
-        If a matrix is not square.
+    Like ``scipy.linalg.eigvalsh``: real, of shape (..., n), with the limits of ``eigh``.
 
     Examples
     --------
@@ -427,9 +241,13 @@ def eigvalsh(
     return eigh(a, b, lower=lower, eigvals_only=True, **how)
 
 
-_GENERALIZED = "give solve(b, a), whose eigenvalues are the generalized ones"
+_not_generalized = unsupported(
+    "b", "homogeneous_eigvals", fix="Pass solve(b, a), whose eigenvalues are the generalized ones", error=OperandError
+)
 
 
+@_not_generalized
+@unsupported("left", fix="Compute the eigenvectors of the conjugate transpose", error=OperandError)
 @function
 def eig(
     a: Any,
@@ -443,32 +261,9 @@ def eig(
 ) -> Any:
     """Return the eigenvalues and eigenvectors of square matrices.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., n, n).
-    b : None
-        Not supported: pass ``solve(b, a)``.
-    left : bool
-        Not supported: the left eigenvectors are the eigenvectors of the adjoint.
-    right : bool
-        Return the eigenvectors too.
-    overwrite_a, overwrite_b, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-    homogeneous_eigvals : bool
-        Not supported.
-
-    Returns
-    -------
-    tuple of arrays, or array
-        Complex eigenvalues, in any order, and complex eigenvectors as columns of norm 1.
-
-    Raises
-    ------
-    OperandError
-        If an option is not supported.
-    ShapeError
-        If a matrix is not square.
+    Like ``scipy.linalg.eig``: ``a`` has shape (..., n, n). Eigenvalues and eigenvectors are complex, and eigenvectors
+    have norm 1. ``b``, ``left`` and ``homogeneous_eigvals`` are not supported: pass ``solve(b, a)``, or the adjoint of
+    ``a``.
 
     Examples
     --------
@@ -481,39 +276,17 @@ def eig(
            [0., 1.]])
     """
     a = square(a, "eig")
-    refuse("eig", {"b": b, "homogeneous_eigvals": homogeneous_eigvals}, _GENERALIZED)
-    refuse("eig", {"left": left}, "Compute the eigenvectors of the conjugate transpose")
     return tuple(agrad.linalg.eig(a)) if right else agrad.linalg.eigvals(a)
 
 
+@_not_generalized
 @function
 def eigvals(
     a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
 ) -> Tensor:
     """Return the eigenvalues of square matrices, in any order.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., n, n).
-    b : None
-        Not supported: pass ``solve(b, a)``.
-    overwrite_a, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-    homogeneous_eigvals : bool
-        Not supported.
-
-    Returns
-    -------
-    array
-        Complex, of shape (..., n).
-
-    Raises
-    ------
-    OperandError
-        If an option is not supported.
-    ShapeError
-        If a matrix is not square.
+    Like ``scipy.linalg.eigvals``: complex, of shape (..., n). ``b`` and ``homogeneous_eigvals`` are not supported.
 
     Examples
     --------
@@ -524,5 +297,4 @@ def eigvals(
     array([[1., 0.],
            [0., 0.]])
     """
-    refuse("eigvals", {"b": b, "homogeneous_eigvals": homogeneous_eigvals}, _GENERALIZED)
     return agrad.linalg.eigvals(square(a, "eigvals"))

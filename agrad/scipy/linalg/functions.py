@@ -6,10 +6,10 @@ from typing import Any
 import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
-from agrad.interop.arguments import is_complex
+from agrad.interop.arguments import adjoint, as_complex, conjugate, is_complex
 from agrad.ops import matrix_functions
-from agrad.scipy.linalg.shared import adjoint, conjugate, identity, square
-from agrad.scipy.shared import Function, arrays, as_complex, function, named
+from agrad.scipy.linalg.shared import identity, square
+from agrad.scipy.shared import Function, arrays, function, named
 
 __all__ = [
     "coshm", "cosm", "expm", "expm_frechet", "logm", "sinhm", "sinm", "solve_continuous_lyapunov",
@@ -21,24 +21,7 @@ __all__ = [
 def expm(A: Any) -> Tensor:
     """Return the exponential of each matrix.
 
-    Parameters
-    ----------
-    A : array
-        Array of shape (..., n, n).
-
-    Returns
-    -------
-    array
-        Array with the shape of ``A``.
-
-    Raises
-    ------
-    ShapeError
-        If a matrix is not square.
-
-    Notes
-    -----
-    It is ``agrad.linalg.matrix_exp``.
+    Like ``scipy.linalg.expm``: ``A`` and the result have shape (..., n, n). It is ``agrad.linalg.matrix_exp``.
 
     Examples
     --------
@@ -73,24 +56,7 @@ def _derived(name: str, formula: Callable[[Tensor], Tensor], what: str, example:
     def of_matrices(A: Any) -> Any:
         """Return the {what} of each matrix.
 
-        Parameters
-        ----------
-        A : array
-            Array of shape (..., n, n).
-
-        Returns
-        -------
-        array
-            Array with the shape of ``A``.
-
-        Raises
-        ------
-        ShapeError
-            If a matrix is not square.
-
-        Notes
-        -----
-        It is computed with ``expm``.
+        Like ``scipy.linalg.{name}``: ``A`` and the result have shape (..., n, n). It is computed with ``expm``.
         """
         return formula(square(A, name))
 
@@ -171,25 +137,8 @@ def _sylvester(a: Tensor, b: Tensor, q: Tensor) -> Tensor:
 def solve_sylvester(a: Any, b: Any, q: Any) -> Tensor:
     """Return the solution x of ``a @ x + x @ b = q``.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., m, m).
-    b : array
-        Array of shape (..., n, n).
-    q : array
-        Array of shape (..., m, n).
-
-    Returns
-    -------
-    array
-        Array with the shape of ``q``, with the batch axes of all.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match. If an eigenvalue of ``a`` is the negative of one of ``b``, the array library raises its
-        error.
+    Like ``scipy.linalg.solve_sylvester``: ``a`` has shape (..., m, m), ``b`` (..., n, n), ``q`` and the result (..., m,
+    n). If an eigenvalue of ``a`` is the negative of one of ``b``, the matrix of the system is singular.
 
     Notes
     -----
@@ -218,27 +167,14 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Tensor:
 def sqrtm(A: Any) -> Tensor:
     """Return the principal square root of each matrix.
 
-    Parameters
-    ----------
-    A : array
-        Regular matrices of shape (..., n, n) without negative real eigenvalues.
-
-    Returns
-    -------
-    array
-        Array with the shape and dtype of ``A``; NaN for a matrix with a negative real eigenvalue, for which the SciPy
-        result is complex.
-
-    Raises
-    ------
-    ShapeError
-        If a matrix is not square. For a singular matrix, the array library raises its error.
+    Like ``scipy.linalg.sqrtm``, for regular matrices of shape (..., n, n). The result has the dtype of ``A``. It is NaN
+    for a matrix with a negative real eigenvalue, for which the SciPy result is complex, and if less than half of its
+    digits would be correct.
 
     Notes
     -----
-    Uses Newton's method: N. J. Higham, "Functions of Matrices" (2008), equation 6.29. The result is also NaN if less
-    than half of its digits would be correct. A derivative is the square root of matrices of twice the size. It loses
-    about as many digits as the square of the condition number has.
+    Newton's method: N. J. Higham, "Functions of Matrices" (2008), equation 6.29. A derivative is the square root of
+    matrices of twice the size. It loses about as many digits as the square of the condition number has.
 
     Examples
     --------
@@ -258,26 +194,12 @@ def sqrtm(A: Any) -> Tensor:
 def logm(A: Any) -> Tensor:
     """Return the principal logarithm of each matrix.
 
-    Parameters
-    ----------
-    A : array
-        Regular matrices of shape (..., n, n) without negative real eigenvalues.
-
-    Returns
-    -------
-    array
-        Array with the shape and dtype of ``A``; NaN for a matrix with a negative real eigenvalue, for which the SciPy
-        result is complex.
-
-    Raises
-    ------
-    ShapeError
-        If a matrix is not square. For a singular matrix, the array library raises its error.
+    Like ``scipy.linalg.logm``, with the shapes and limits of ``sqrtm``. A derivative is the logarithm of matrices of
+    twice the size.
 
     Notes
     -----
-    Inverse scaling and squaring: N. J. Higham, "Functions of Matrices" (2008), section 11.5, with square roots as
-    ``sqrtm``, whose limits it has. A derivative is the logarithm of matrices of twice the size.
+    Inverse scaling and squaring: N. J. Higham, "Functions of Matrices" (2008), section 11.5.
 
     Examples
     --------
@@ -297,24 +219,8 @@ def logm(A: Any) -> Tensor:
 def solve_continuous_lyapunov(a: Any, q: Any) -> Tensor:
     """Return the solution x of ``a @ x + x @ a.H = q``.
 
-    Parameters
-    ----------
-    a, q : array
-        Array of shape (..., n, n).
-
-    Returns
-    -------
-    array
-        Array of that shape, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match.
-
-    Notes
-    -----
-    As ``solve_sylvester``.
+    Like ``scipy.linalg.solve_continuous_lyapunov``: all arrays have shape (..., n, n). It is computed by
+    ``solve_sylvester``.
 
     Examples
     --------
@@ -335,26 +241,8 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Tensor:
 def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Tensor:
     """Return the solution x of ``a @ x @ a.H - x + q = 0``.
 
-    Parameters
-    ----------
-    a, q : array
-        Array of shape (..., n, n).
-    method : str, optional
-        Ignored: the method is "direct".
-
-    Returns
-    -------
-    array
-        Array of that shape, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match.
-
-    Notes
-    -----
-    By one system of n * n equations, O(n**6) operations.
+    Like ``scipy.linalg.solve_discrete_lyapunov``: all arrays have shape (..., n, n). Every ``method`` solves one system
+    of n * n equations, with O(n**6) operations.
 
     Examples
     --------
@@ -385,30 +273,12 @@ def expm_frechet(
 ) -> Any:
     """Return the exponential of each matrix and its derivative along another.
 
-    Parameters
-    ----------
-    A, E : array
-        The matrices and the directions, of shape (..., n, n).
-    method : str, optional
-        Ignored.
-    compute_expm : bool
-        Return the exponential too.
-    check_finite : bool
-        Ignored: values are not checked.
-
-    Returns
-    -------
-    tuple of arrays, or array
-        Exponential and derivative, or only the derivative if ``compute_expm`` is False.
-
-    Raises
-    ------
-    ShapeError
-        If a matrix is not square, or if the sizes differ.
+    Like ``scipy.linalg.expm_frechet``: all arrays have shape (..., n, n). ``method`` is ignored.
 
     Notes
     -----
-    They are blocks of the exponential of [[A, E], [0, A]]: N. J. Higham, "Functions of Matrices" (2008), section 10.6.
+    The results are blocks of the exponential of [[A, E], [0, A]]: N. J. Higham, "Functions of Matrices" (2008), section
+    10.6.
 
     Examples
     --------

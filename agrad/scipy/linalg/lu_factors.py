@@ -26,31 +26,8 @@ def lu(
 ) -> Any:
     """Return the decomposition ``a = P @ L @ U`` with partial pivoting.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., m, n).
-    permute_l : bool
-        Return ``P @ L`` and ``U``.
-    overwrite_a, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-    p_indices : bool
-        If True, return row indices p instead of P, with ``a = L[p] @ U``. Ignored if ``permute_l`` is True.
-
-    Returns
-    -------
-    tuple of arrays
-        With k = min(m, n): P, a real permutation matrix (..., m, m), or integers (..., m); L (..., m, k), lower
-        triangular with ones on the diagonal; and U (..., k, n), upper triangular.
-
-    Raises
-    ------
-    ShapeError
-        If an array has fewer than two axes.
-
-    Notes
-    -----
-    It is ``agrad.linalg.lu``. P is a constant.
+    Like ``scipy.linalg.lu``: ``a`` has shape (..., m, n). With k = min(m, n), L has shape (..., m, k), U (..., k, n),
+    and the constant P (..., m, m), or (..., m) as integers. It is ``agrad.linalg.lu``.
 
     Examples
     --------
@@ -76,27 +53,8 @@ def lu(
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the LU factors of each matrix in one matrix, for ``lu_solve``.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., m, n).
-    overwrite_a, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    tuple of arrays
-        The factors, of the shape of ``a``: U, and below its diagonal L without its ones; and the pivots, integers of
-        shape (..., min(m, n)): row i was exchanged with row ``piv[i]``.
-
-    Raises
-    ------
-    ShapeError
-        If an array has fewer than two axes.
-
-    Notes
-    -----
-    A singular matrix makes no warning, unlike in SciPy. The pivots take min(m, n) steps.
+    Like ``scipy.linalg.lu_factor``: ``a`` and the factors have shape (..., m, n), and the integer pivots (..., min(m,
+    n)). They require min(m, n) steps. A singular matrix does not raise a warning.
 
     Examples
     --------
@@ -121,31 +79,11 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
     return packed, agrad.stack(pivots, axis=-1) if k else order[..., :0]
 
 
+@function
 def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Return the solution x of ``a @ x = b`` by the LU factors of ``a``.
 
-    Parameters
-    ----------
-    lu_and_piv : tuple
-        The result of ``lu_factor``, of square matrices.
-    b : array
-        Array of shape (..., n, k) or (n,).
-    trans : {0, 1, 2}
-        System to solve. 0: ``a @ x = b``. 1: with the transpose of ``a``. 2: with its conjugate transpose.
-    overwrite_b, check_finite : bool
-        Ignored: arguments are not overwritten, and values are not checked.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    OperandError
-        If ``trans`` is not supported.
-    ShapeError
-        If shapes do not match.
+    Like ``scipy.linalg.lu_solve``: the factors have shape (..., n, n), the result the shape of ``b``.
 
     Examples
     --------
@@ -156,11 +94,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: bool = False,
     >>> agrad.grad(lambda b: linalg.lu_solve(linalg.lu_factor(a), b)[0])(b).round(4)
     array([ 0.6, -0.2])
     """
-    return _lu_solve(*lu_and_piv, b, trans)
-
-
-@function
-def _lu_solve(lu: Any, piv: Any, b: Any, trans: Any) -> Any:
+    lu, piv = lu_and_piv
     lu, b = arrays(lu, b)
     n = square(lu, "lu_solve").shape[-1]
     if trans not in (0, 1, 2):

@@ -7,8 +7,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.interop.arguments import constant
-from agrad.scipy.linalg.shared import conjugate, gathered
+from agrad.interop.arguments import conjugate, constant
+from agrad.scipy.linalg.shared import gathered
 from agrad.scipy.shared import array, arrays, function
 
 __all__ = ["block_diag", "circulant", "companion", "convolution_matrix", "fiedler", "hankel", "leslie", "toeplitz"]
@@ -28,15 +28,7 @@ def _joined(c: Tensor, r: Tensor) -> Tensor:
 def block_diag(*arrs: Any) -> Any:
     """Return the matrices with blocks on the diagonal.
 
-    Parameters
-    ----------
-    *arrs : arrays
-        Blocks of shape (..., m, n). A block of shape (n,) is a row. Batch axes broadcast.
-
-    Returns
-    -------
-    array
-        Array of a floating dtype and shape (..., sum of m, sum of n).
+    Like ``scipy.linalg.block_diag``: blocks have shape (..., m, n) or (n,), the result (..., sum of m, sum of n).
 
     Examples
     --------
@@ -60,17 +52,7 @@ def block_diag(*arrs: Any) -> Any:
 def toeplitz(c: Any, r: Any = None) -> Tensor:
     """Return the matrix with constant diagonals.
 
-    Parameters
-    ----------
-    c : array
-        The first column, of shape (..., m).
-    r : array, optional
-        The first row, of shape (..., n), by default the conjugate of ``c``. Its first element is not read.
-
-    Returns
-    -------
-    array
-        Array of a floating dtype and shape (..., m, n).
+    Like ``scipy.linalg.toeplitz``: ``c`` has shape (..., m), ``r`` (..., n), the result (..., m, n).
 
     Examples
     --------
@@ -94,15 +76,7 @@ def toeplitz(c: Any, r: Any = None) -> Tensor:
 def circulant(c: Any) -> Tensor:
     """Return the matrix whose columns are the first one, rotated.
 
-    Parameters
-    ----------
-    c : array
-        The first column, of shape (..., n).
-
-    Returns
-    -------
-    array
-        Array of a floating dtype and shape (..., n, n).
+    Like ``scipy.linalg.circulant``: ``c`` has shape (..., n), the result (..., n, n).
 
     Examples
     --------
@@ -123,26 +97,8 @@ def circulant(c: Any) -> Tensor:
 def hankel(c: Any, r: Any = None) -> Tensor:
     """Return the matrix with constant antidiagonals.
 
-    Parameters
-    ----------
-    c : array
-        The first column, of shape (..., m).
-    r : array, optional
-        The last row, of shape (..., n), by default zeros like ``c``. Its first element is not read.
-
-    Returns
-    -------
-    array
-        Array of a floating dtype and shape (..., m, n).
-
-    Raises
-    ------
-    ShapeError
-        If an array is a scalar.
-
-    Notes
-    -----
-    Axes before the last are batch axes, whereas SciPy 1.17 ravels.
+    Like ``scipy.linalg.hankel``: ``c`` has shape (..., m), ``r`` (..., n), the result (..., m, n). Axes before the last
+    are batch axes, whereas SciPy 1.17 ravels.
 
     Examples
     --------
@@ -167,20 +123,8 @@ def hankel(c: Any, r: Any = None) -> Tensor:
 def companion(a: Any) -> Tensor:
     """Return the companion matrix of a polynomial, whose eigenvalues are its roots.
 
-    Parameters
-    ----------
-    a : array
-        Coefficients from the highest power, shape (..., n), n at least 2. The first must not be 0.
-
-    Returns
-    -------
-    array
-        Array of a floating dtype and shape (..., n - 1, n - 1).
-
-    Raises
-    ------
-    ShapeError
-        If there are fewer than two coefficients.
+    Like ``scipy.linalg.companion``: ``a`` has shape (..., n), n at least 2, the result (..., n - 1, n - 1). ``a[...,
+    0]`` must not be 0.
 
     Examples
     --------
@@ -202,22 +146,7 @@ def companion(a: Any) -> Tensor:
 def leslie(f: Any, s: Any) -> Tensor:
     """Return the Leslie matrix of a population.
 
-    Parameters
-    ----------
-    f : array
-        Fecundities, of shape (..., n).
-    s : array
-        Survival coefficients, of shape (..., n - 1).
-
-    Returns
-    -------
-    array
-        Array of a floating dtype and shape (..., n, n), with ``f`` in the first row and ``s`` below the diagonal.
-
-    Raises
-    ------
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.linalg.leslie``: ``f`` has shape (..., n), ``s`` (..., n - 1), the result (..., n, n).
 
     Examples
     --------
@@ -241,15 +170,7 @@ def leslie(f: Any, s: Any) -> Tensor:
 def fiedler(a: Any) -> Tensor:
     """Return the matrix of the distances of numbers.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., n).
-
-    Returns
-    -------
-    array
-        ``abs(a[..., i] - a[..., j])``, of a floating dtype and shape (..., n, n).
+    Like ``scipy.linalg.fiedler``: ``a`` has shape (..., n), the result (..., n, n).
 
     Examples
     --------
@@ -267,26 +188,8 @@ def fiedler(a: Any) -> Tensor:
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Tensor:
     """Return the matrix whose product with a vector is the convolution with ``a``.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., m).
-    n : int
-        The number of columns: the length of the vector.
-    mode : {"full", "same", "valid"}
-        The part of the convolution, as of ``numpy.convolve``.
-
-    Returns
-    -------
-    array
-        Array of a floating dtype and shape (..., k, n).
-
-    Raises
-    ------
-    ShapeError
-        If ``a`` is empty, or if ``n`` is less than 1.
-    ConfigurationError
-        If ``mode`` is not supported.
+    Like ``scipy.linalg.convolution_matrix``: ``a`` has shape (..., m), the result (..., k, n) with the length k of the
+    convolution.
 
     Examples
     --------

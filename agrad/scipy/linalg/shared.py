@@ -10,19 +10,10 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import OperandError, ShapeError
-from agrad.interop.arguments import constant, is_complex
+from agrad.errors import ShapeError
+from agrad.interop.arguments import adjoint, constant
+from agrad.interop.linear_algebra import completed
 from agrad.scipy.shared import array
-
-
-def conjugate(x: Tensor) -> Tensor:
-    """Return the conjugate, or a real array unchanged."""
-    return agrad.conj(x) if is_complex(x) else x
-
-
-def adjoint(x: Tensor) -> Tensor:
-    """Return the conjugate transpose."""
-    return conjugate(agrad.matrix_transpose(x))
 
 
 def identity(n: int, like: Tensor) -> Tensor:
@@ -46,16 +37,6 @@ def square(a: Any, name: str) -> Tensor:
     return a
 
 
-def completed(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint) -> Tensor:
-    """Return the Hermitian matrices of which one triangle is given.
-
-    With the transpose as ``turn`` they are symmetric.
-    """
-    strict = agrad.tril(a, k=-1) if lower else agrad.triu(a, k=1)
-    diagonal = agrad.tril(agrad.triu(a))
-    return strict + turn(strict) + (diagonal + turn(diagonal)) / 2
-
-
 def mirrored(a: Tensor, lower: bool, turn: Callable[[Tensor], Tensor] = adjoint) -> Tensor:
     """Return ``completed`` with the derivative along Hermitian changes of ``a``.
 
@@ -76,10 +57,3 @@ def gathered(x: Tensor, index: np.ndarray) -> Tensor:
     if (index >= 0).all():
         return found
     return agrad.where(constant(index >= 0, x), found, agrad.zeros_like(found))
-
-
-def refuse(name: str, given: dict[str, Any], remedy: str) -> None:
-    """Raise ``OperandError`` for the options that are given and not None or False."""
-    for option, value in given.items():
-        if value is not None and value is not False:
-            raise OperandError(f"{name}: {option}={value!r} is not supported. {remedy}.")

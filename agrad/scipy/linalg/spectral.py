@@ -9,9 +9,9 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, OperandError, ShapeError
-from agrad.interop.arguments import is_complex
-from agrad.scipy.linalg.shared import adjoint, gathered, matrices, refuse, square
-from agrad.scipy.shared import arrays, as_complex, function
+from agrad.interop.arguments import adjoint, as_complex, is_complex
+from agrad.scipy.linalg.shared import gathered, matrices, square
+from agrad.scipy.shared import arrays, function, unsupported
 
 __all__ = ["eigh_tridiagonal", "funm", "polar", "schur"]
 
@@ -62,29 +62,9 @@ def _unitary_vjp(xp: Any, g: Any, a: Any) -> Any:
 def polar(a: Any, side: str = "right") -> Any:
     """Return the polar factors: a unitary matrix and a positive one.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., m, n).
-    side : {"right", "left"}
-        ``a = u @ p``, or ``a = p @ u``.
-
-    Returns
-    -------
-    tuple of arrays
-        ``u``, of the shape of ``a``, and the Hermitian ``p``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``side`` is not supported.
-    ShapeError
-        If an array has fewer than two axes.
-
-    Notes
-    -----
-    Uses the singular values. If one of them is 0, the derivative does not exist and is NaN. If two of them are equal,
-    second derivatives are NaN.
+    Like ``scipy.linalg.polar``: ``a`` and the unitary factor have shape (..., m, n). The factors come from the singular
+    values. If one of them is 0, the derivative does not exist and is NaN. If two of them are equal, second derivatives
+    are NaN.
 
     Examples
     --------
@@ -118,6 +98,7 @@ def _few(rest: Any, a: Tensor) -> Any:
     return agrad.linalg.matrix_norm(agrad.stop_gradient(rest)) <= eps**0.5 * agrad.linalg.matrix_norm(a)
 
 
+@unsupported("sort", fix="Leave it out, and sort the eigenvalues", error=OperandError)
 @function
 def schur(
     a: Any,
@@ -129,39 +110,13 @@ def schur(
 ) -> Any:
     """Return the Schur decomposition.
 
-    It is ``a = z @ t @ adjoint(z)`` with a unitary ``z`` and a triangular ``t``.
+    Like ``scipy.linalg.schur``: ``a``, ``t`` and ``z`` have shape (..., n, n), and ``a = z @ t @ adjoint(z)``. ``sort``
+    is not supported, and ``lwork`` is ignored.
 
-    Parameters
-    ----------
-    a : array
-        Array of shape (..., n, n).
-    output : {"real", "complex"}
-        The factors of real matrices are real or complex. Those of complex matrices are complex.
-    lwork, overwrite_a, check_finite : optional
-        Ignored: arguments are not overwritten, and values are not checked.
-    sort : None
-        Not supported.
-
-    Returns
-    -------
-    tuple of arrays
-        ``t`` and ``z``, of the shape of ``a``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``output`` is not supported.
-    OperandError
-        If ``sort`` is given.
-    ShapeError
-        If a matrix is not square.
-
-    Notes
-    -----
-    Uses the eigenvectors and their QR decomposition. The result is NaN if less than half of its digits are correct, as
-    the eigenvectors are almost dependent. Real factors are NaN if an eigenvalue is not real; SciPy returns blocks of
-    size 2 there. The columns of ``z`` are unique up to signs and phases. The derivative is right for functions that do
-    not depend on these, and NaN if eigenvalues are equal.
+    The factors come from the QR decomposition of the eigenvectors. They are NaN if less than half of the digits are
+    correct, as the eigenvectors are almost dependent. Real factors are NaN if an eigenvalue is not real, whereas SciPy
+    returns blocks of size 2. The columns of ``z`` are unique up to signs and phases. The derivative is correct for
+    functions that do not depend on these, and NaN if eigenvalues are equal.
 
     Examples
     --------
@@ -177,7 +132,6 @@ def schur(
     """
     if output not in ("real", "complex"):
         raise ConfigurationError(f"schur: output must be 'real' or 'complex', got {output!r}")
-    refuse("schur", {"sort": sort}, "Leave it out, and sort the eigenvalues")
     a = square(a, "schur")
     values, vectors = agrad.linalg.eig(a)
     z = agrad.linalg.qr(vectors)[0]
@@ -190,36 +144,17 @@ def schur(
     return _within(good, agrad.real(t)), _within(good, agrad.real(z))
 
 
+@unsupported("disp", error=OperandError)
 @function
 def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Tensor:
     """Return the function of each matrix that a function of numbers defines.
 
-    Parameters
-    ----------
-    A : array
-        Array of shape (..., n, n).
-    func : callable
-        Takes complex numbers, the eigenvalues of shape (..., n), and returns their function, element by element.
-    disp : bool
-        Must be True: no error is estimated.
+    Like ``scipy.linalg.funm``: ``A`` and the result have shape (..., n, n) and one dtype. ``func`` is applied to the
+    complex eigenvalues, of shape (..., n). ``disp=False`` is not supported.
 
-    Returns
-    -------
-    array
-        Array with the shape and dtype of ``A``.
-
-    Raises
-    ------
-    OperandError
-        If ``disp`` is not True.
-    ShapeError
-        If a matrix is not square.
-
-    Notes
-    -----
-    Uses the eigenvectors. The result is NaN if less than half of its digits are correct, as the eigenvectors are almost
-    dependent. For a real matrix, it is also NaN if the result is not real. The derivative is NaN if eigenvalues are
-    equal. ``expm``, ``logm`` and ``sqrtm`` do not have this limit.
+    The result is NaN if less than half of its digits are correct, as the eigenvectors are almost dependent, and for a
+    real matrix if the result is not real. The derivative is NaN if eigenvalues are equal. ``expm``, ``logm`` and
+    ``sqrtm`` do not have this limit.
 
     Examples
     --------
@@ -232,8 +167,6 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Tensor:
     array([[ 0.3802, -0.0528],
            [-0.0528,  0.0142]])
     """
-    if disp is not True:
-        raise OperandError(f"funm: disp must be True, got {disp!r}. Leave it out.")
     A = square(A, "funm")
     values, vectors = agrad.linalg.eig(A)
 
@@ -253,34 +186,9 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Tensor:
 def eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False, select: str = "a", **options: Any) -> Any:
     """Return the eigenvalues and eigenvectors of symmetric tridiagonal matrices.
 
-    Parameters
-    ----------
-    d : array
-        The diagonal, real, of shape (..., n).
-    e : array
-        Real off-diagonal elements, shape (..., n - 1).
-    eigvals_only : bool
-        If True, return only the eigenvalues.
-    select : {"a"}
-        Only "a" (all) is supported.
-    **options
-        ``check_finite``, ``tol`` and ``lapack_driver`` are ignored.
-
-    Returns
-    -------
-    tuple of arrays, or array
-        The eigenvalues, ascending, and the eigenvectors as columns.
-
-    Raises
-    ------
-    OperandError
-        If an array is complex, or if an option is not supported.
-    ShapeError
-        If lengths do not match.
-
-    Notes
-    -----
-    By ``agrad.linalg.eigh`` of the whole matrices: O(n**3) operations.
+    Like ``scipy.linalg.eigh_tridiagonal``, for real ``d`` of shape (..., n) and ``e`` of shape (..., n - 1). It uses
+    ``agrad.linalg.eigh`` of the whole matrices, with O(n**3) operations. ``select`` is not supported, ``tol`` and
+    ``lapack_driver`` are ignored.
 
     Examples
     --------

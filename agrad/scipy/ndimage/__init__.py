@@ -1,6 +1,7 @@
 """Images of any number of axes by the names of ``scipy.ndimage``.
 
-Results are of a floating dtype. SciPy returns integers for integers.
+Results have the shape of ``input``, and a floating-point dtype for integers too, unless a docstring says otherwise.
+``output`` is not supported. Unsupported options raise ``ConfigurationError``.
 """
 
 from agrad.faces import list_names as _list_names

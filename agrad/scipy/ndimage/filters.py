@@ -1,7 +1,7 @@
 """The linear filters of ``scipy.ndimage``."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate
 
 import numpy as np
 
@@ -9,16 +9,21 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex
-from agrad.scipy.shared import Function, array, arrays, function, named
+from agrad.scipy.shared import Function, P, R, array, arrays, function, named, unsupported
 from agrad.scipy.signal.sliding import MODES, choice, neighbours
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import OfFirst
 
 __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "uniform_filter", "uniform_filter1d"]
 
 
-def refuse_output(name: str, output: Any) -> None:
-    """Raise ``ConfigurationError`` for an array or a dtype to write to."""
-    if output is not None:
-        raise ConfigurationError(f"{name}: output is not supported. Leave it out, and use the result.")
+_no_output = unsupported("output", fix="Leave it out, and use the result", error=ConfigurationError)
+
+
+def image_function(f: Callable[Concatenate[Any, P], R]) -> "OfFirst[P, R]":
+    """Decorate as ``function`` does, and raise an error for ``output``."""
+    return _no_output(function(f))
 
 
 def one_each(name: str, what: str, value: Any, count: int) -> list[Any]:
@@ -60,10 +65,8 @@ def _kernel_sum(
     cval: Any,
     origin: Any,
     convolves: bool = False,
-    output: Any = None,
 ) -> Tensor:
     """Return the correlation or convolution with a kernel along axes."""
-    refuse_output(name, output)
     choice(f"{name}: mode", mode, tuple(MODES))
     if kernel.ndim != len(axes) or not kernel.size:
         raise ShapeError(f"{name}: weights must be nonempty with {len(axes)} axes, got shape {kernel.shape}")
@@ -83,7 +86,7 @@ def _kernel_sum(
 def _over_axes(name: str, what: str, convolves: bool, example: str) -> Any:
     """Return the sum of products with a kernel of some axes."""
 
-    @function
+    @image_function
     def made(
         input: Any,
         weights: Any,
@@ -96,39 +99,11 @@ def _over_axes(name: str, what: str, convolves: bool, example: str) -> Any:
     ) -> Any:
         """{what}.
 
-        Parameters
-        ----------
-        input : array
-            Array of any shape.
-        weights : array
-            The kernel, with an axis for each of ``axes``.
-        output : None
-            Not supported.
-        mode : str
-            The continuation of the array: ``"reflect"`` (d c b a | a b c d | d c b a), ``"mirror"`` (d c b | a b c d |
-            c b a), ``"nearest"`` (a a a a | a b c d | d d d d), ``"wrap"`` (a b c d | a b c d | a b c d), or
-            ``"constant"``.
-        cval : number
-            The value outside, for ``"constant"``.
-        origin : int or sequence of ints
-            The shift of the kernel along each axis.
-        axes : int or sequence of ints, optional
-            Axes of the kernel. By default, all.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``input`` and a floating dtype, also for integers.
-
-        Raises
-        ------
-        ShapeError
-            If the weights are empty or have another number of axes.
-        ConfigurationError
-            If ``mode`` is not supported, if the origin is outside of the kernel, or if ``output`` is given.
+        Like ``scipy.ndimage.{name}``: ``weights`` has an axis for each of ``axes``, and the result the shape of
+        ``input``.
         """
         x, kernel = arrays(input, weights)
-        return _kernel_sum(name, x, kernel, axes_of(axes, x.ndim), mode, cval, origin, convolves, output)
+        return _kernel_sum(name, x, kernel, axes_of(axes, x.ndim), mode, cval, origin, convolves)
 
     return named(made, name, what, "ndimage", example)
 
@@ -155,7 +130,7 @@ array([4., 2., 1.])
 def _along_axis(name: str, what: str, convolves: bool, example: str) -> Any:
     """Return the sum of products with a vector."""
 
-    @function
+    @image_function
     def made(
         input: Any,
         weights: Any,
@@ -167,37 +142,10 @@ def _along_axis(name: str, what: str, convolves: bool, example: str) -> Any:
     ) -> Any:
         """{what}.
 
-        Parameters
-        ----------
-        input : array
-            Array with at least one axis.
-        weights : array
-            A vector.
-        axis : int
-            The axis.
-        output : None
-            Not supported.
-        mode : str
-            The continuation of the array, as in ``correlate``.
-        cval : number
-            The value outside, for ``"constant"``.
-        origin : int
-            The shift of the kernel.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``input`` and a floating dtype, also for integers.
-
-        Raises
-        ------
-        ShapeError
-            As for ``correlate``.
-        ConfigurationError
-            As for ``correlate``.
+        Like ``scipy.ndimage.{name}``: ``weights`` has shape (n,), the result the shape of ``input``.
         """
         x, kernel = arrays(input, weights)
-        return _kernel_sum(name, x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, convolves, output)
+        return _kernel_sum(name, x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, convolves)
 
     return named(made, name, what, "ndimage", example)
 
@@ -227,44 +175,13 @@ def _fixed(name: str, x: Tensor, values: Any, axis: int, mode: str, cval: Any) -
     return _kernel_sum(name, x, constant(np.asarray(values, x.dtype.name), x), [axis], mode, cval, 0)
 
 
-@function
+@image_function
 def uniform_filter1d(
-    input: Any,
-    size: int,
-    axis: int = -1,
-    output: None = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
+    input: Any, size: int, axis: int = -1, output: None = None, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
 ) -> Tensor:
     """Return means of neighbors along one axis.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    size : int
-        The number of neighbors.
-    axis : int
-        The axis.
-    output : None
-        Not supported.
-    mode : str
-        The continuation of the array, as in ``correlate``.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int
-        The shift of the window.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        If the size is less than 1, or as for ``correlate``.
+    Like ``scipy.ndimage.uniform_filter1d``: the result has the shape of ``input``.
 
     Examples
     --------
@@ -275,17 +192,17 @@ def uniform_filter1d(
     >>> agrad.grad(lambda x: ndimage.uniform_filter1d(x, 3)[1])(x).round(4)
     array([0.3333, 0.3333, 0.3333, 0.    ])
     """
-    return _uniform(array(input), size, axis, output, mode, cval, origin)
+    return _uniform(array(input), size, axis, mode, cval, origin)
 
 
-def _uniform(x: Tensor, size: int, axis: int, output: Any, mode: str, cval: Any, origin: int) -> Tensor:
+def _uniform(x: Tensor, size: int, axis: int, mode: str, cval: Any, origin: int) -> Tensor:
     if size < 1:
         raise ConfigurationError(f"uniform_filter: size must be at least 1, got {size}")
     kernel = constant(np.full(int(size), 1.0 / size, x.dtype.name), x)
-    return _kernel_sum("uniform_filter", x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin, output=output)
+    return _kernel_sum("uniform_filter", x, kernel, [axis_of(axis, x.ndim)], mode, cval, origin)
 
 
-@function
+@image_function
 def uniform_filter(
     input: Any,
     size: Any = 3,
@@ -298,32 +215,7 @@ def uniform_filter(
 ) -> Tensor:
     """Return means of neighbors.
 
-    Parameters
-    ----------
-    input : array
-        Array of any shape.
-    size : int or sequence of ints
-        Number of neighbors along each axis.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int or sequence of ints
-        The shift of the window along each axis.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        If the size is less than 1, or as for ``correlate``.
+    Like ``scipy.ndimage.uniform_filter``: the result has the shape of ``input``.
 
     Examples
     --------
@@ -340,7 +232,6 @@ def uniform_filter(
         one_each("uniform_filter", what, value, len(chosen))
         for what, value in (("size", size), ("mode", mode), ("origin", origin))
     )
-    refuse_output("uniform_filter", output)
     for i, axis in enumerate(chosen):
-        x = _uniform(x, sizes[i], axis, None, modes[i], cval, origins[i])
+        x = _uniform(x, sizes[i], axis, modes[i], cval, origins[i])
     return x

@@ -9,8 +9,8 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex, is_concrete, values_of
-from agrad.scipy.ndimage.filters import ascending_axes, correlate1d, one_each, refuse_output
-from agrad.scipy.shared import Function, array, arrays, function, is_array, named
+from agrad.scipy.ndimage.filters import ascending_axes, correlate1d, image_function, one_each
+from agrad.scipy.shared import Function, array, arrays, is_array, named
 
 __all__ = [
     "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "prewitt",
@@ -53,7 +53,7 @@ def _gaussian(
     return correlate1d(x, _weights(x, sigma, order, truncate, radius), axis, None, mode, cval)
 
 
-@function
+@image_function
 def gaussian_filter1d(
     input: Any,
     sigma: Any,
@@ -68,37 +68,8 @@ def gaussian_filter1d(
 ) -> Tensor:
     """Convolve with a Gaussian or a derivative of it along one axis.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    sigma : float or array
-        Standard deviation. A scalar array is differentiable, at a fixed radius.
-    axis : int
-        The axis.
-    order : int
-        The order of the Gaussian's derivative.
-    output : None
-        Not supported.
-    mode : str
-        The continuation of the array, as in ``correlate``.
-    cval : number
-        The value outside, for ``"constant"``.
-    truncate : float
-        The radius in standard deviations.
-    radius : int, optional
-        Number of neighbors on each side, instead of ``truncate``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        If the order or the radius is not an integer of at least 0, if the radius depends on values that a transform
-        hides, or as for ``correlate``.
+    Like ``scipy.ndimage.gaussian_filter1d``: the result has the shape of ``input``. ``sigma`` may be an array of shape
+    (), which is differentiable at a fixed radius. Pass ``radius`` if a transform hides its value.
 
     Examples
     --------
@@ -109,12 +80,11 @@ def gaussian_filter1d(
     >>> round(float(agrad.grad(lambda x: ndimage.gaussian_filter1d(x, 1.0)[1])(x)[1]), 4)
     0.4034
     """
-    refuse_output("gaussian_filter1d", output)
     x = array(input)
     return _gaussian(x, sigma, axis_of(axis, x.ndim), order, mode, cval, truncate, radius)
 
 
-@function
+@image_function
 def gaussian_filter(
     input: Any,
     sigma: Any,
@@ -129,37 +99,8 @@ def gaussian_filter(
 ) -> Tensor:
     """Convolve with a Gaussian or a derivative of it.
 
-    Parameters
-    ----------
-    input : array
-        Array of any shape.
-    sigma : float, array, or sequence of these
-        Standard deviation along each axis. Scalar arrays are differentiable, at a fixed radius.
-    order : int or sequence of ints
-        The order of the Gaussian's derivative along each axis.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    truncate : float
-        The radius in standard deviations.
-    radius : int or sequence of ints, optional
-        Number of neighbors on each side, instead of ``truncate``.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers. Axes are not filtered if ``sigma`` is
-        the number 0.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``gaussian_filter1d``.
+    Like ``scipy.ndimage.gaussian_filter``: the result has the shape of ``input``. ``sigma`` may contain arrays of shape
+    (), as in ``gaussian_filter1d``. An axis is not filtered if its ``sigma`` is the number 0.
 
     Examples
     --------
@@ -170,7 +111,6 @@ def gaussian_filter(
     >>> round(float(agrad.grad(lambda x: ndimage.gaussian_filter(x, 1.0)[1])(x)[1]), 4)
     0.4034
     """
-    refuse_output("gaussian_filter", output)
     x = array(input)
     chosen = axes_of(axes, x.ndim)
     sigmas, orders, modes, radii = (
@@ -183,9 +123,8 @@ def gaussian_filter(
     return x
 
 
-def _differences(name: str, input: Any, axis: int, output: Any, mode: Any, cval: Any, smooth: list[float]) -> Tensor:
+def _differences(name: str, input: Any, axis: int, mode: Any, cval: Any, smooth: list[float]) -> Tensor:
     """Return central differences along an axis, smoothed along the others."""
-    refuse_output(name, output)
     x = array(input)
     axis = axis_of(axis, x.ndim)
     modes = one_each(name, "mode", mode, x.ndim)
@@ -198,34 +137,13 @@ def _differences(name: str, input: Any, axis: int, output: Any, mode: Any, cval:
 def _smoothed(name: str, what: str, smooth: list[float], example: str) -> Any:
     """Return central differences, smoothed along the other axes."""
 
-    @function
+    @image_function
     def made(input: Any, axis: int = -1, output: None = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
         """Return {what}.
 
-        Parameters
-        ----------
-        input : array
-            Array with at least one axis.
-        axis : int
-            The axis of the differences.
-        output : None
-            Not supported.
-        mode : str or sequence of str
-            The continuation of the array, as in ``correlate``, along each axis.
-        cval : number
-            The value outside, for ``"constant"``.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``input`` and a floating dtype, also for integers.
-
-        Raises
-        ------
-        ConfigurationError
-            If ``mode`` is not supported, or if ``output`` is given.
+        Like ``scipy.ndimage.{name}``: the result has the shape of ``input``.
         """
-        return _differences(name, input, axis, output, mode, cval, smooth)
+        return _differences(name, input, axis, mode, cval, smooth)
 
     return named(made, name, what, "ndimage", example)
 
@@ -252,11 +170,8 @@ array([1., 1., 1.])
 # fmt: on
 
 
-def _along_each(
-    name: str, x: Tensor, output: Any, mode: Any, axes: Any, f: Callable[[int, int, list[Any]], Tensor]
-) -> list[Tensor]:
+def _along_each(name: str, x: Tensor, mode: Any, axes: Any, f: Callable[[int, int, list[Any]], Tensor]) -> list[Tensor]:
     """Return ``f(place, axis, modes)`` for each of the axes."""
-    refuse_output(name, output)
     chosen = ascending_axes(name, axes, x.ndim)
     if not chosen:
         raise ConfigurationError(f"{name}: input must have at least one axis")
@@ -271,32 +186,11 @@ def _total(parts: list[Tensor]) -> Tensor:
     return total
 
 
-@function
+@image_function
 def laplace(input: Any, output: None = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Tensor:
     """Return the sum of second differences.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``mode`` is not supported, or if ``output`` is given.
+    Like ``scipy.ndimage.laplace``: the result has the shape of ``input``.
 
     Examples
     --------
@@ -313,11 +207,11 @@ def laplace(input: Any, output: None = None, mode: Any = "reflect", cval: Any = 
     def second(i: int, axis: int, modes: list[Any]) -> Tensor:
         return correlate1d(x, kernel, axis, None, modes[i], cval)
 
-    return _total(_along_each("laplace", x, output, mode, axes, second))
+    return _total(_along_each("laplace", x, mode, axes, second))
 
 
 def _gaussian_derivatives(
-    name: str, x: Tensor, sigma: Any, order: int, output: Any, mode: Any, cval: Any, axes: Any, settings: Any
+    name: str, x: Tensor, sigma: Any, order: int, mode: Any, cval: Any, axes: Any, settings: Any
 ) -> list[Tensor]:
     """Return the derivatives of this order along each axis."""
 
@@ -326,10 +220,10 @@ def _gaussian_derivatives(
         # as in SciPy, the mode of this axis serves all
         return gaussian_filter(x, sigma, orders, None, modes[i], cval, axes=axes, **settings)
 
-    return _along_each(name, x, output, mode, axes, one)
+    return _along_each(name, x, mode, axes, one)
 
 
-@function
+@image_function
 def gaussian_laplace(
     input: Any,
     sigma: Any,
@@ -342,32 +236,8 @@ def gaussian_laplace(
 ) -> Tensor:
     """Return the sum of second derivatives of Gaussian filters.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    sigma : float, array, or sequence of these
-        The standard deviation along each axis, as in ``gaussian_filter``.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-    **kwargs : object
-        Options ``truncate`` and ``radius`` of ``gaussian_filter``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``gaussian_filter``.
+    Like ``scipy.ndimage.gaussian_laplace``: the result has the shape of ``input``. ``sigma`` and ``**kwargs`` are as in
+    ``gaussian_filter``.
 
     Examples
     --------
@@ -379,10 +249,10 @@ def gaussian_laplace(
     -0.0303
     """
     x = array(input)
-    return _total(_gaussian_derivatives("gaussian_laplace", x, sigma, 2, output, mode, cval, axes, kwargs))
+    return _total(_gaussian_derivatives("gaussian_laplace", x, sigma, 2, mode, cval, axes, kwargs))
 
 
-@function
+@image_function
 def gaussian_gradient_magnitude(
     input: Any,
     sigma: Any,
@@ -395,34 +265,8 @@ def gaussian_gradient_magnitude(
 ) -> Tensor:
     """Return the length of the gradient by Gaussian filters.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis and a real dtype.
-    sigma : float, array, or sequence of these
-        The standard deviation along each axis, as in ``gaussian_filter``.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-    **kwargs : object
-        Options ``truncate`` and ``radius`` of ``gaussian_filter``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers. At a length of 0 its derivative is 0.
-
-    Raises
-    ------
-    DtypeError
-        If the input is complex.
-    ConfigurationError
-        As for ``gaussian_filter``.
+    Like ``scipy.ndimage.gaussian_gradient_magnitude``, for real ``input``, whose shape the result has. ``sigma`` and
+    ``**kwargs`` are as in ``gaussian_filter``. The derivative at a length of 0 is 0.
 
     Examples
     --------
@@ -436,5 +280,5 @@ def gaussian_gradient_magnitude(
     x = array(input)
     if is_complex(x):
         raise DtypeError("gaussian_gradient_magnitude: input must be real. Filter real and imaginary parts.")
-    parts = _gaussian_derivatives("gaussian_gradient_magnitude", x, sigma, 1, output, mode, cval, axes, kwargs)
+    parts = _gaussian_derivatives("gaussian_gradient_magnitude", x, sigma, 1, mode, cval, axes, kwargs)
     return agrad.linalg.vector_norm(agrad.stack(parts), axis=0)

@@ -12,9 +12,9 @@ from agrad import Tensor
 from agrad.errors import DtypeError, ShapeError, TracedValueError
 from agrad.interop.arguments import axis_of, constant, flat, is_complex, is_concrete, on_axis, values_of
 from agrad.interop.scipy import WORDS
-from agrad.scipy.ndimage.filters import one_each, refuse_output
+from agrad.scipy.ndimage.filters import image_function, one_each
 from agrad.scipy.ndimage.splines import CONTINUED, checked_order, coefficients, weights
-from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.shared import array, arrays
 from agrad.scipy.signal.sliding import MODES, choice, padded
 
 __all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "zoom"]
@@ -61,10 +61,9 @@ def _place(i: Tensor, n: int, order: int, mode: str) -> Tensor:
 
 
 def _sampled(
-    name: str, x: Tensor, coordinates: list[Tensor], output: Any, order: Any, mode: str, cval: Any, prefilter: bool
+    name: str, x: Tensor, coordinates: list[Tensor], order: Any, mode: str, cval: Any, prefilter: bool
 ) -> Tensor:
     """Return the values at coordinates, one Tensor for each axis, which are broadcast."""
-    refuse_output(name, output)
     choice(f"{name}: mode", mode, tuple(MODES))
     order = checked_order(name, order)
     if not x.size:
@@ -130,7 +129,7 @@ def _real_pair(name: str, input: Any, numbers: Any) -> tuple[Tensor, Tensor]:
     return agrad.astype(wide, x.dtype), agrad.real(c) if is_complex(c) else c
 
 
-@function
+@image_function
 def map_coordinates(
     input: Any,
     coordinates: Any,
@@ -142,42 +141,12 @@ def map_coordinates(
 ) -> Tensor:
     """Return the values of an array between its elements.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    coordinates : array
-        Its first axis is as long as ``input`` has axes.
-    output : None
-        Not supported.
-    order : int
-        The order of the spline, 0 to 5: 0 for the nearest element, 1 for linear interpolation.
-    mode : str
-        The continuation of the array: ``"constant"``, ``"grid-constant"``, ``"nearest"``, ``"mirror"``, ``"reflect"``,
-        ``"wrap"`` or ``"grid-wrap"``, as in SciPy.
-    cval : number
-        The value outside, for ``"constant"`` and ``"grid-constant"``.
-    prefilter : bool
-        False if ``input`` has the coefficients already, of ``spline_filter``. Without effect for the orders 0 and 1.
+    Like ``scipy.ndimage.map_coordinates``: ``coordinates`` has shape (``input.ndim``, ...), the result has shape (...).
+    It is differentiable with respect to both arrays. At an element, the derivative with respect to a coordinate is the
+    derivative of the interval above it.
 
-    Returns
-    -------
-    array
-        Array with the shape of ``coordinates`` without the first axis.
-
-    Raises
-    ------
-    ConfigurationError
-        If the order or mode is not supported, or if ``output`` is given.
-    ShapeError
-        If the number of coordinates differs from the number of axes.
-
-    Notes
-    -----
-    Differentiable with respect to ``input`` and ``coordinates``. At an element, the derivative with respect to a
-    coordinate is the derivative of the interval above it. For nonfinite coordinates, the result is NaN, except for
-    ``"constant"`` at infinity. With ``"reflect"``, splines of orders 2 to 5 interpolate all elements, whereas SciPy
-    splines miss those near the ends.
+    For nonfinite coordinates, the result is NaN, except for ``"constant"`` at infinity. With ``"reflect"``, splines of
+    orders 2 to 5 interpolate all elements, whereas SciPy splines miss those near the ends.
 
     Examples
     --------
@@ -192,7 +161,7 @@ def map_coordinates(
     x, c = _real_pair("map_coordinates", input, coordinates)
     if not c.ndim or not x.ndim or c.shape[0] != x.ndim:
         raise ShapeError(f"map_coordinates: coordinates must have shape ({x.ndim}, ...), got {c.shape}")
-    return _sampled("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], output, order, mode, cval, prefilter)
+    return _sampled("map_coordinates", x, [c[i, ...] for i in range(x.ndim)], order, mode, cval, prefilter)
 
 
 def _grid(c: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
@@ -202,7 +171,7 @@ def _grid(c: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
     ]
 
 
-@function
+@image_function
 def affine_transform(
     input: Any,
     matrix: Any,
@@ -216,39 +185,9 @@ def affine_transform(
 ) -> Tensor:
     """Move an array by an affine map of coordinates.
 
-    Parameters
-    ----------
-    input : array
-        Array with n axes.
-    matrix : array
-        Map from the coordinates of the result to those of ``input``. Its shape is (n, n), (n,) for a diagonal, or (n, n
-        + 1) or (n + 1, n + 1) with the offset as the last column.
-    offset : float or array
-        The coordinates of ``input`` at the result's first element.
-    output_shape : tuple of ints, optional
-        Shape of the result. By default, the shape of ``input``.
-    output : None
-        Not supported.
-    order : int
-        0 to 5, as in ``map_coordinates``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-    cval : number
-        The value outside.
-    prefilter : bool
-        As in ``map_coordinates``.
-
-    Returns
-    -------
-    array
-        Differentiable in ``input``, ``matrix`` and ``offset``.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``map_coordinates``.
-    ShapeError
-        If the shape of the matrix or the offset does not match.
+    Like ``scipy.ndimage.affine_transform``, differentiable with respect to ``input``, ``matrix`` and ``offset``. For n
+    axes, ``matrix`` has shape (n, n), (n,), (n, n + 1) or (n + 1, n + 1), and ``offset`` () or (n,). The result has the
+    shape ``output_shape``.
 
     Examples
     --------
@@ -278,10 +217,10 @@ def affine_transform(
         for j in [i] if c.ndim == 1 else range(n):
             at = at + (c[i] if c.ndim == 1 else c[i, j]) * grid[j]
         coordinates.append(at)
-    return _sampled("affine_transform", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("affine_transform", x, coordinates, order, mode, cval, prefilter)
 
 
-@function
+@image_function
 def shift(
     input: Any,
     shift: Any,
@@ -293,34 +232,8 @@ def shift(
 ) -> Tensor:
     """Shift an array.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    shift : float, or array or sequence of floats
-        The shift along each axis.
-    output : None
-        Not supported.
-    order : int
-        0 to 5, as in ``map_coordinates``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-    cval : number
-        The value outside.
-    prefilter : bool
-        As in ``map_coordinates``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input``, differentiable in ``input`` and ``shift``.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``map_coordinates``.
-    ShapeError
-        If the number of shifts differs from the number of axes.
+    Like ``scipy.ndimage.shift``, differentiable with respect to ``input`` and ``shift``. The result has the shape of
+    ``input``.
 
     Examples
     --------
@@ -336,7 +249,7 @@ def shift(
         raise ShapeError(f"shift: shift must have shape ({x.ndim},), got {c.shape}")
     c = agrad.broadcast_to(c, (x.ndim,))
     coordinates = [at - c[i] for i, at in enumerate(_grid(c, x.shape))]
-    return _sampled("shift", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("shift", x, coordinates, order, mode, cval, prefilter)
 
 
 def _rotation(angle: Tensor) -> Tensor:
@@ -345,7 +258,7 @@ def _rotation(angle: Tensor) -> Tensor:
     return agrad.stack([agrad.stack([cos, sin]), agrad.stack([-sin, cos])])
 
 
-@function
+@image_function
 def rotate(
     input: Any,
     angle: Any,
@@ -359,41 +272,8 @@ def rotate(
 ) -> Tensor:
     """Rotate an array in the plane of two axes.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least two axes.
-    angle : float
-        The angle in degrees.
-    axes : tuple of two ints
-        The axes of the plane.
-    reshape : bool
-        If True, the result contains the whole rotated plane. The value of the angle is then read, as the shape depends
-        on it.
-    output : None
-        Not supported.
-    order : int
-        0 to 5, as in ``map_coordinates``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-    cval : number
-        The value outside.
-    prefilter : bool
-        As in ``map_coordinates``.
-
-    Returns
-    -------
-    array
-        Differentiable in ``input`` and ``angle``.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``map_coordinates``.
-    ShapeError
-        If the angle is not a number, or if there are not two axes.
-    TracedValueError
-        If ``reshape`` is True and the angle is not known in ``jit`` or ``vmap``.
+    Like ``scipy.ndimage.rotate``, differentiable with respect to ``input`` and ``angle``. If ``reshape`` is True, the
+    shape of the result depends on the angle: pass False under ``jit`` and ``vmap``, which hide its value.
 
     Examples
     --------
@@ -429,7 +309,7 @@ def rotate(
     coordinates = [offset[i] + matrix[i, 0] * grid[0] + matrix[i, 1] * grid[1] for i in range(2)]
 
     def turned(part: Tensor) -> Tensor:
-        return _sampled("rotate", part, coordinates, output, order, mode, cval, prefilter)
+        return _sampled("rotate", part, coordinates, order, mode, cval, prefilter)
 
     if x.ndim == 2:
         out = turned(x)
@@ -439,7 +319,7 @@ def rotate(
     return agrad.moveaxis(out, (-2, -1), plane)
 
 
-@function
+@image_function
 def zoom(
     input: Any,
     zoom: Any,
@@ -453,36 +333,7 @@ def zoom(
 ) -> Tensor:
     """Change the number of elements of an array along its axes.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    zoom : float or sequence of floats
-        Factor along each axis. New lengths are rounded.
-    output : None
-        Not supported.
-    order : int
-        0 to 5, as in ``map_coordinates``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-    cval : number
-        The value outside.
-    prefilter : bool
-        As in ``map_coordinates``.
-    grid_mode : bool
-        If True, align the edges of the outer elements instead of their centers.
-
-    Returns
-    -------
-    array
-        Differentiable in ``input``.
-
-    Raises
-    ------
-    ConfigurationError
-        As for ``map_coordinates``.
-    ShapeError
-        If the number of factors differs from the number of axes.
+    Like ``scipy.ndimage.zoom``, differentiable with respect to ``input``. The new lengths are rounded.
 
     Examples
     --------
@@ -504,4 +355,4 @@ def zoom(
         else:
             places = np.linspace(0.0, n - 1.0, count) if count > 1 else np.zeros(count)
         coordinates.append(constant(places.astype(c.dtype.name).reshape(on_axis(count, i, x.ndim)), c))
-    return _sampled("zoom", x, coordinates, output, order, mode, cval, prefilter)
+    return _sampled("zoom", x, coordinates, order, mode, cval, prefilter)

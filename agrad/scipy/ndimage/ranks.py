@@ -9,18 +9,17 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import is_complex
-from agrad.scipy.ndimage.filters import ascending_axes, checked_origin, one_each, refuse_output
-from agrad.scipy.shared import Function, array, function, named
+from agrad.scipy.ndimage.filters import ascending_axes, checked_origin, image_function, one_each
+from agrad.scipy.shared import Function, array, named
 from agrad.scipy.signal.sliding import MODES, choice, padded, windows
 
 __all__ = ["maximum_filter", "median_filter", "minimum_filter", "rank_filter"]
 
 
 def _neighbours(
-    name: str, input: Any, size: Any, footprint: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any
+    name: str, input: Any, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Any
 ) -> Tensor:
     """Return the neighbors of every element on a new last axis."""
-    refuse_output(name, output)
     x = array(input)
     if is_complex(x):
         raise DtypeError(f"{name}: input must be real, as complex numbers have no order")
@@ -44,7 +43,7 @@ def _neighbours(
 def _filter(name: str, what: str, found: Callable[[Tensor], Tensor], example: str) -> Any:
     """Return a filter, ``found`` of the neighbors along the last axis."""
 
-    @function
+    @image_function
     def made(
         input: Any,
         size: Any = None,
@@ -58,42 +57,10 @@ def _filter(name: str, what: str, found: Callable[[Tensor], Tensor], example: st
     ) -> Any:
         """Return {what}.
 
-        Parameters
-        ----------
-        input : array
-            Array with at least one axis and a real dtype.
-        size : int or sequence of ints, optional
-            Number of neighbors along each axis.
-        footprint : array, optional
-            Mask of neighbors (nonzero elements), instead of ``size``. It is read on the host.
-        output : None
-            Not supported.
-        mode : str or sequence of str
-            The continuation of the array, as in ``correlate``, along each axis.
-        cval : number
-            The value outside, for ``"constant"``.
-        origin : int or sequence of ints
-            The shift of the window along each axis.
-        axes : int or sequence of ints, optional
-            Axes to filter along. By default, all.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``input`` and a floating dtype, also for integers. Equal extrema share the
-            derivative.
-
-        Raises
-        ------
-        ConfigurationError
-            If not exactly one of ``size`` and ``footprint`` is given, if ``mode`` is not supported, or if ``output`` is
-            given.
-        ShapeError
-            If the footprint is empty or has another number of axes.
-        DtypeError
-            If the input is complex.
+        Like ``scipy.ndimage.{name}``, for real ``input``, whose shape the result has. Equal extrema share the
+        derivative. ``footprint`` is read on the host.
         """
-        return found(_neighbours(name, input, size, footprint, output, mode, cval, origin, axes))
+        return found(_neighbours(name, input, size, footprint, mode, cval, origin, axes))
 
     return named(made, name, what, "ndimage", example)
 
@@ -131,7 +98,7 @@ array([1., 0., 2., 1.])
 # fmt: on
 
 
-@function
+@image_function
 def rank_filter(
     input: Any,
     rank: int,
@@ -146,41 +113,8 @@ def rank_filter(
 ) -> Tensor:
     """Return the neighbor of a given rank.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis and a real dtype.
-    rank : int
-        Rank, from 0 for the smallest. Negative ranks count from the largest.
-    size : int or sequence of ints, optional
-        Number of neighbors along each axis.
-    footprint : array, optional
-        Mask of neighbors (nonzero elements), instead of ``size``. It is read on the host.
-    output : None
-        Not supported.
-    mode : str or sequence of str
-        The continuation of the array, as in ``correlate``, along each axis.
-    cval : number
-        The value outside, for ``"constant"``.
-    origin : int or sequence of ints
-        The shift of the window along each axis.
-    axes : int or sequence of ints, optional
-        Axes to filter along. By default, all.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input`` and a floating dtype, also for integers.
-
-    Raises
-    ------
-    ConfigurationError
-        If the rank is out of range, if not exactly one of ``size`` and ``footprint`` is given, if ``mode`` is not
-        supported, or if ``output`` is given.
-    ShapeError
-        If the footprint is empty or has another number of axes.
-    DtypeError
-        If the input is complex.
+    Like ``scipy.ndimage.rank_filter``, for real ``input``, whose shape the result has. ``footprint`` is read on the
+    host.
 
     Examples
     --------
@@ -191,7 +125,7 @@ def rank_filter(
     >>> agrad.grad(lambda x: agrad.sum(ndimage.rank_filter(x, 1, size=3)))(x)
     array([1., 0., 2., 1.])
     """
-    x = _neighbours("rank_filter", input, size, footprint, output, mode, cval, origin, axes)
+    x = _neighbours("rank_filter", input, size, footprint, mode, cval, origin, axes)
     if not -x.shape[-1] <= rank < x.shape[-1]:
         raise ConfigurationError(f"rank_filter: rank must be from {-x.shape[-1]} to {x.shape[-1] - 1}, got {rank}")
     return agrad.sort(x, axis=-1)[..., rank]

@@ -8,8 +8,8 @@ import numpy as np
 from agrad import Tensor
 from agrad.errors import ConfigurationError
 from agrad.interop.arguments import axis_of, constant, is_complex
-from agrad.scipy.ndimage.filters import refuse_output
-from agrad.scipy.shared import array, function
+from agrad.scipy.ndimage.filters import image_function
+from agrad.scipy.shared import array
 from agrad.scipy.signal.sliding import MODES, choice, neighbours
 
 __all__ = ["spline_filter", "spline_filter1d"]
@@ -59,34 +59,13 @@ def coefficients(x: Tensor, order: int, axis: int, mode: str) -> Tensor:
     return neighbours(x, response, [axis], CONTINUED.get(mode, mode), 0.0, [0])
 
 
-@function
+@image_function
 def spline_filter1d(
     input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror"
 ) -> Tensor:
     """Return the coefficients of the spline through the elements along one axis.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    order : int
-        The order of the spline, 0 to 5.
-    axis : int
-        The axis.
-    output : dtype
-        Not supported. The result has the dtype of ``input``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input``. Differentiable.
-
-    Raises
-    ------
-    ConfigurationError
-        If the order or mode is not supported, or if ``output`` is given.
+    Like ``scipy.ndimage.spline_filter1d``: the result has the shape and dtype of ``input``.
 
     Notes
     -----
@@ -102,36 +81,16 @@ def spline_filter1d(
     >>> agrad.grad(lambda x: ndimage.spline_filter1d(x)[1])(x).round(4)
     array([-0.4667,  1.8667, -0.5333,  0.1333])
     """
-    refuse_output("spline_filter1d", None if output is np.float64 else output)
     order = checked_order("spline_filter1d", order)
     x = array(input)
     return coefficients(x, order, axis_of(axis, x.ndim), choice("spline_filter1d: mode", mode, tuple(MODES)))
 
 
-@function
+@image_function
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Tensor:
     """Return the coefficients of the spline through the elements along all axes.
 
-    Parameters
-    ----------
-    input : array
-        Array with at least one axis.
-    order : int
-        The order of the spline, 2 to 5.
-    output : dtype
-        Not supported. The result has the dtype of ``input``.
-    mode : str
-        The continuation of the array, as in ``map_coordinates``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``input``. Differentiable.
-
-    Raises
-    ------
-    ConfigurationError
-        If the order or mode is not supported, or if ``output`` is given.
+    Like ``scipy.ndimage.spline_filter``: the result has the shape and dtype of ``input``.
 
     Examples
     --------
@@ -142,7 +101,6 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
     >>> agrad.grad(lambda x: ndimage.spline_filter(x)[1])(x).round(4)
     array([-0.4667,  1.8667, -0.5333,  0.1333])
     """
-    refuse_output("spline_filter", None if output is np.float64 else output)
     order, x = checked_order("spline_filter", order, 2), array(input)
     mode = choice("spline_filter: mode", mode, tuple(MODES))
     for axis in range(x.ndim):

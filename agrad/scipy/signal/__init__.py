@@ -1,6 +1,7 @@
 """Signals by the names of ``scipy.signal``.
 
-Results are of a floating dtype, real for real inputs. SciPy returns integers for some functions of integers.
+Results have a floating-point dtype, also for integers, for which some SciPy functions return integers. They are real
+for real inputs. Options that are not supported raise ``ConfigurationError``, arrays of other shapes ``ShapeError``.
 """
 
 from agrad.faces import list_names as _list_names

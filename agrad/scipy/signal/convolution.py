@@ -58,28 +58,8 @@ def _reversed(x: Tensor) -> Tensor:
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Tensor:
     """Convolve two arrays of any number of axes.
 
-    Parameters
-    ----------
-    in1 : array
-        The first input.
-    in2 : array
-        The second input, of as many axes.
-    mode : str
-        ``"full"``: all positions at which the inputs overlap. ``"valid"``: those at which one lies inside the other.
-        ``"same"``: the center of the full result, with the shape of ``in1``.
-    method : str
-        ``"direct"``, ``"fft"``, or ``"auto"``: by the Fourier transform if both inputs have more than 64 elements.
-
-    Returns
-    -------
-    array
-        Array of a floating dtype, also for integers.
-
-    Raises
-    ------
-    ShapeError
-        If the inputs have different numbers of axes, if one is empty, or if neither fits into the other with
-        ``"valid"``.
+    Like ``scipy.signal.convolve``, for inputs of any equal number of axes. The result of ``"full"`` has length m + n -
+    1 along each axis. ``method="auto"`` uses the Fourier transform if both inputs have more than 64 elements.
 
     Examples
     --------
@@ -98,26 +78,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Te
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Tensor:
     """Correlate two arrays of any number of axes.
 
-    Parameters
-    ----------
-    in1 : array
-        The first input.
-    in2 : array
-        The second input, of as many axes. It is conjugated.
-    mode : str
-        As in ``convolve``.
-    method : str
-        As in ``convolve``.
-
-    Returns
-    -------
-    array
-        Array of a floating dtype, also for integers.
-
-    Raises
-    ------
-    ShapeError
-        As for ``convolve``.
+    Like ``scipy.signal.correlate``, with the shapes and options of ``convolve``. ``in2`` is conjugated.
 
     Examples
     --------
@@ -136,26 +97,8 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> T
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Tensor:
     """Convolve two arrays by the Fourier transform.
 
-    Parameters
-    ----------
-    in1 : array
-        The first input.
-    in2 : array
-        The second input, of as many axes.
-    mode : str
-        As in ``convolve``.
-    axes : int or sequence of ints, optional
-        Axes to convolve along. By default, all. The inputs broadcast along the other axes.
-
-    Returns
-    -------
-    array
-        Array of a floating dtype, also for integers.
-
-    Raises
-    ------
-    ShapeError
-        As for ``convolve``, except for empty inputs. Also if axes do not broadcast.
+    Like ``scipy.signal.fftconvolve``, with the shapes of ``convolve``. Inputs broadcast along axes that are not in
+    ``axes``. ``oaconvolve`` is the same function.
 
     Examples
     --------
@@ -213,28 +156,8 @@ def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: An
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Tensor:
     """Convolve two 2-D arrays.
 
-    Parameters
-    ----------
-    in1 : array
-        The first input, which is continued over its boundary.
-    in2 : array
-        The second input.
-    mode : str
-        As in ``convolve``.
-    boundary : str
-        Continuation. ``"fill"``: ``fillvalue``. ``"wrap"``: periodic. ``"symm"``: mirrored at the boundary.
-    fillvalue : number
-        The value outside.
-
-    Returns
-    -------
-    array
-        Array of a floating dtype, also for integers.
-
-    Raises
-    ------
-    ShapeError
-        As for ``convolve``, or if an input is not 2-D.
+    Like ``scipy.signal.convolve2d``, for inputs of shapes (m, n) and (k, l). The result of ``"full"`` has shape (m + k
+    - 1, n + l - 1).
 
     Examples
     --------
@@ -253,28 +176,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Tensor:
     """Correlate two 2-D arrays.
 
-    Parameters
-    ----------
-    in1 : array
-        The first input, which is continued over its boundary.
-    in2 : array
-        The second input. It is conjugated.
-    mode : str
-        As in ``convolve``.
-    boundary : str
-        As in ``convolve2d``.
-    fillvalue : number
-        The value outside.
-
-    Returns
-    -------
-    array
-        Array of a floating dtype, also for integers.
-
-    Raises
-    ------
-    ShapeError
-        As for ``convolve2d``.
+    Like ``scipy.signal.correlate2d``, with the shapes of ``convolve2d``. ``in2`` is conjugated.
 
     Examples
     --------

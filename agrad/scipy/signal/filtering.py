@@ -9,7 +9,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.interop.arguments import along, axis_of, constant, is_concrete, on_axis, resized, values_of, zeros
-from agrad.scipy.shared import arrays, function
+from agrad.scipy.shared import arrays, function, unsupported
 from agrad.scipy.signal.sliding import choice, convolved, extended
 
 __all__ = ["filtfilt", "lfilter", "lfilter_zi", "sosfilt", "sosfilt_zi", "sosfiltfilt"]
@@ -90,35 +90,12 @@ def _signal(name: str, x: Tensor, axis: Any) -> int:
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """Filter a signal along an axis by a rational transfer function.
 
-    Parameters
-    ----------
-    b : array
-        The coefficients of the numerator.
-    a : array
-        The coefficients of the denominator. All are divided by ``a[0]``.
-    x : array
-        The signal.
-    axis : int
-        The axis of time.
-    zi : array, optional
-        Initial state, whose length along ``axis`` is the order of the filter. It broadcasts along the other axes. By
-        default, zeros.
+    Like ``scipy.signal.lfilter``: the coefficients ``b`` and ``a`` are 1-D, and the result has the shape of ``x``.
+    ``zi`` broadcasts along the axes other than ``axis``.
 
-    Returns
-    -------
-    array, or tuple of arrays
-        The filtered signal, and with ``zi`` the last state.
-
-    Raises
-    ------
-    ShapeError
-        If the coefficients are not vectors, or if the shape of the state does not match.
-
-    Notes
-    -----
-    The state is the state of the transposed direct form II. A filter without feedback and with more than 64
-    coefficients uses the Fourier transform. A filter with feedback needs one step for each value, or up to order 2
-    twice the square root of the length. For long signals, ``sosfilt`` is faster, as its sections have order 2.
+    A filter without feedback and with more than 64 coefficients uses the Fourier transform. A filter with feedback
+    requires one step for each value, or up to order 2 twice the square root of the length. ``sosfilt`` is faster for
+    long signals, as its sections have order 2.
 
     Examples
     --------
@@ -147,22 +124,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 def lfilter_zi(b: Any, a: Any) -> Tensor:
     """Return the state of ``lfilter`` after a long signal of ones.
 
-    Parameters
-    ----------
-    b : array
-        The coefficients of the numerator.
-    a : array
-        The coefficients of the denominator.
-
-    Returns
-    -------
-    array
-        The state, of the order of the filter as length. It is not finite if the denominator's sum is 0.
-
-    Raises
-    ------
-    ShapeError
-        If the coefficients are not vectors.
+    Like ``scipy.signal.lfilter_zi``: ``b`` and ``a`` are 1-D, and the length of the result is the order of the filter.
+    The state is not finite if the sum of the denominator is 0.
 
     Examples
     --------
@@ -188,28 +151,8 @@ def _sections(name: str, sos: Tensor) -> Tensor:
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """Filter a signal along an axis by second-order sections.
 
-    Parameters
-    ----------
-    sos : array
-        A row for each section: three coefficients of the numerator and three of the denominator. Each row is divided
-        by its fourth element, which SciPy wants to be 1.
-    x : array
-        The signal.
-    axis : int
-        The axis of time.
-    zi : array, optional
-        Initial states: an axis for the sections, then the axes of ``x``, with length 2 along ``axis``. By default,
-        zeros.
-
-    Returns
-    -------
-    array, or tuple of arrays
-        The filtered signal, and with ``zi`` the last states.
-
-    Raises
-    ------
-    ShapeError
-        If the shape of the sections or states does not match.
+    Like ``scipy.signal.sosfilt``: ``sos`` has shape (n, 6), and the result the shape of ``x``. Each row is divided by
+    its fourth element, which must be 1 in SciPy.
 
     Examples
     --------
@@ -239,20 +182,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 def sosfilt_zi(sos: Any) -> Tensor:
     """Return the states of ``sosfilt`` after a long signal of ones.
 
-    Parameters
-    ----------
-    sos : array
-        A row of six coefficients for each section.
-
-    Returns
-    -------
-    array
-        Array of shape (n, 2) for n sections.
-
-    Raises
-    ------
-    ShapeError
-        If the shape of the sections does not match.
+    Like ``scipy.signal.sosfilt_zi``: ``sos`` has shape (n, 6), the result (n, 2).
 
     Examples
     --------
@@ -287,6 +217,7 @@ def _both_ways(run: Any, x: Tensor, axis: int, edge: int) -> Tensor:
     return x[along(axis, slice(edge, x.shape[axis] - edge))]
 
 
+@unsupported("method", "irlen", error=ConfigurationError)
 @function
 def filtfilt(
     b: Any,
@@ -300,36 +231,8 @@ def filtfilt(
 ) -> Tensor:
     """Filter a signal forward and backward, which shifts no phase.
 
-    Parameters
-    ----------
-    b : array
-        The coefficients of the numerator.
-    a : array
-        The coefficients of the denominator.
-    x : array
-        The signal.
-    axis : int
-        The axis of time.
-    padtype : str or None
-        The continuation at the ends: ``"odd"``, ``"even"``, ``"constant"``, or None for none.
-    padlen : int, optional
-        Length of the continuation at each end. By default, three times the length of the coefficients.
-    method : str
-        ``"pad"``. The SciPy method ``"gust"`` is not supported.
-    irlen : int, optional
-        Not supported: must be None.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``x``.
-
-    Raises
-    ------
-    ShapeError
-        If the coefficients are not vectors, or if the signal is not longer than ``padlen``.
-    ConfigurationError
-        If ``method``, ``irlen`` or ``padtype`` is not supported.
+    Like ``scipy.signal.filtfilt``: ``b`` and ``a`` are 1-D, and the result has the shape of ``x``. ``method="gust"``
+    and ``irlen`` are not supported.
 
     Examples
     --------
@@ -340,8 +243,6 @@ def filtfilt(
     >>> round(float(agrad.grad(lambda x: signal.filtfilt([0.5], [1.0, -0.5], x)[5])(x)[5]), 4)
     0.3329
     """
-    if method != "pad" or irlen is not None:
-        raise ConfigurationError(f"filtfilt: method must be 'pad' without irlen, got {method!r} and irlen={irlen!r}")
     b, a, x = arrays(b, a, x)
     b, a = _coefficients("filtfilt", b, a)
     axis = _signal("filtfilt", x, axis)
@@ -355,30 +256,8 @@ def filtfilt(
 def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Tensor:
     """Filter a signal forward and backward by second-order sections.
 
-    Parameters
-    ----------
-    sos : array
-        A row of six coefficients for each section.
-    x : array
-        The signal.
-    axis : int
-        The axis of time.
-    padtype : str or None
-        As in ``filtfilt``.
-    padlen : int, optional
-        The length of the continuation at each end. The default is found from the values of ``sos``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``x``.
-
-    Raises
-    ------
-    ShapeError
-        If the shape of the sections does not match, or if the signal is not longer than ``padlen``.
-    ConfigurationError
-        If ``padtype`` is not supported, or if the default of ``padlen`` depends on values that a transform hides.
+    Like ``scipy.signal.sosfiltfilt``: ``sos`` has shape (n, 6), and the result the shape of ``x``. The default of
+    ``padlen`` depends on the values of ``sos``. Pass it if a transform hides them.
 
     Examples
     --------

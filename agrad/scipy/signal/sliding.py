@@ -9,6 +9,7 @@ import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError
 from agrad.interop.arguments import axis_of, is_complex
+from agrad.scipy.fft import next_fast_len
 
 LONGEST = 64
 """Elements of the smaller array up to which a convolution is direct where the caller leaves the method open."""
@@ -82,18 +83,6 @@ def correlated(x: Tensor, kernel: Tensor) -> Tensor:
     return agrad.moveaxis(total, -1, axis - ndim)
 
 
-def smooth_length(n: int) -> int:
-    """Return the smallest length from ``n`` without prime factors above 5."""
-    while True:
-        rest = n
-        for prime in (2, 3, 5):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            return n
-        n += 1
-
-
 def transformed(x: Tensor, y: Tensor, axes: Sequence[int]) -> Tensor:
     """Return the full convolution along axes by the Fourier transform.
 
@@ -102,7 +91,7 @@ def transformed(x: Tensor, y: Tensor, axes: Sequence[int]) -> Tensor:
     if not axes:
         return x * y
     counts = {axis_of(i, x.ndim): x.shape[i] + y.shape[i] - 1 for i in axes}
-    axes, lengths = tuple(counts), tuple(map(smooth_length, counts.values()))
+    axes, lengths = tuple(counts), tuple(next_fast_len(n, real=True) for n in counts.values())
     if is_complex(x):
         out = agrad.fft.ifftn(
             agrad.fft.fftn(x, s=lengths, axes=axes) * agrad.fft.fftn(y, s=lengths, axes=axes), s=lengths, axes=axes

@@ -8,8 +8,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.interop.arguments import axis_of, constant, is_complex, on_axis
-from agrad.scipy.shared import array, created, function
+from agrad.interop.arguments import as_complex, axis_of, constant, is_complex, on_axis
+from agrad.scipy.shared import array, created, function, unsupported
 from agrad.scipy.signal.sliding import choice, neighbours
 
 __all__ = ["detrend", "hilbert", "savgol_coeffs", "savgol_filter"]
@@ -22,34 +22,12 @@ def _of_dtype(values: Any, x: Tensor) -> Tensor:
     return constant(np.asarray(values, x.dtype.name), x)
 
 
+@unsupported("overwrite_data", error=ConfigurationError)
 @function
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Tensor:
     """Subtract the mean, or least-squares lines, along an axis.
 
-    Parameters
-    ----------
-    data : array
-        Array with at least one axis.
-    axis : int
-        The axis.
-    type : str
-        ``"linear"`` or ``"constant"``.
-    bp : int or sequence of ints
-        Indices at which a new line begins, for ``"linear"``.
-    overwrite_data : bool
-        Not supported: must be False.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``data``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``type`` is not supported, or if ``overwrite_data`` is True.
-    ShapeError
-        If an index is not in the data.
+    Like ``scipy.signal.detrend``: the result has the shape of ``data``. ``overwrite_data`` is not supported.
 
     Examples
     --------
@@ -60,8 +38,6 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     >>> agrad.grad(lambda x: signal.detrend(x)[0])(x).round(4)
     array([ 0.1667, -0.3333,  0.1667])
     """
-    if overwrite_data:
-        raise ConfigurationError("detrend: overwrite_data is not supported. Leave it out.")
     x = array(data)
     axis = axis_of(axis, x.ndim)
     if choice("detrend: type", type, ("linear", "l", "constant", "c")) in ("constant", "c"):
@@ -84,26 +60,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
     """Return the analytic signal, whose imaginary part is the Hilbert transform.
 
-    Parameters
-    ----------
-    x : array
-        A real signal.
-    N : int, optional
-        The length, to which ``x`` is cropped or padded with zeros along ``axis``.
-    axis : int
-        The axis of time.
-
-    Returns
-    -------
-    array
-        Complex.
-
-    Raises
-    ------
-    DtypeError
-        If the signal is complex.
-    ShapeError
-        If the length is less than 1.
+    Like ``scipy.signal.hilbert``: the result is complex and has the shape of the real ``x``, except for ``N``.
 
     Examples
     --------
@@ -123,9 +80,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
         raise ShapeError(f"hilbert: N must be at least 1, got {n}")
     half = np.arange(n)
     factors = np.where(half == 0, 1.0, np.where(2 * half < n, 2.0, np.where(2 * half == n, 1.0, 0.0)))
-    # the standard has transforms of complex numbers only
-    x = agrad.astype(x, agrad.complex64 if x.dtype == agrad.float32 else agrad.complex128)
-    y = agrad.fft.fft(x, n=n, axis=axis)
+    y = agrad.fft.fft(as_complex(x), n=n, axis=axis)
     return agrad.fft.ifft(y * _of_dtype(factors.reshape(on_axis(n, axis, x.ndim)), y), axis=axis)
 
 
@@ -144,39 +99,12 @@ def _savgol(window_length: int, polyorder: int, deriv: int, delta: float, pos: f
 
 @function
 def savgol_coeffs(
-    window_length: int,
-    polyorder: int,
-    deriv: int = 0,
-    delta: float = 1.0,
-    pos: Any = None,
-    use: str = "conv",
+    window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, pos: Any = None, use: str = "conv"
 ) -> Tensor:
     """Return the coefficients of a Savitzky-Golay filter.
 
-    Parameters
-    ----------
-    window_length : int
-        The number of coefficients.
-    polyorder : int
-        Degree of the least-squares polynomials, less than ``window_length``.
-    deriv : int
-        The order of the derivative of the polynomial.
-    delta : float
-        The distance of the samples.
-    pos : float, optional
-        Position in the window at which the polynomial is evaluated. By default, the middle.
-    use : str
-        ``"conv"``: order for a convolution. ``"dot"``: order of the values.
-
-    Returns
-    -------
-    array
-        A Tensor where ``agrad.numpy`` creates arrays, computed on the host.
-
-    Raises
-    ------
-    ConfigurationError
-        If the degree, the position or ``use`` is not valid.
+    Like ``scipy.signal.savgol_coeffs``: a constant of shape (``window_length``,), computed on the host and created
+    where ``agrad.numpy`` creates arrays.
 
     Examples
     --------
@@ -204,37 +132,7 @@ def savgol_filter(
 ) -> Tensor:
     """Smooth with least-squares polynomials in a moving window.
 
-    Parameters
-    ----------
-    x : array
-        The signal.
-    window_length : int
-        The length of the window.
-    polyorder : int
-        The degree of the polynomials, less than ``window_length``.
-    deriv : int
-        The order of the derivative of the polynomials.
-    delta : float
-        The distance of the samples.
-    axis : int
-        The axis of time.
-    mode : str
-        ``"interp"``: the polynomials of the first and the last window hold up to the ends. ``"mirror"``,
-        ``"constant"``, ``"nearest"`` or ``"wrap"``: the signal is continued, as in ``ndimage``.
-    cval : number
-        The value outside, for ``"constant"``.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``x``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``mode`` is not supported, or if the degree is not less than the window length.
-    ShapeError
-        If the window is longer than the signal with ``"interp"``.
+    Like ``scipy.signal.savgol_filter``: the result has the shape of ``x``.
 
     Examples
     --------

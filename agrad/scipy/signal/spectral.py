@@ -8,8 +8,8 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.interop.arguments import axis_of, constant, is_complex, values_of
-from agrad.scipy.shared import array, arrays, function, is_array
+from agrad.interop.arguments import as_complex, axis_of, constant, is_complex, values_of
+from agrad.scipy.shared import array, arrays, function, is_array, unsupported
 from agrad.scipy.signal.sliding import EXTENSIONS, choice, extended, windows
 from agrad.scipy.signal.smoothing import detrend as without_trend
 from agrad.scipy.signal.windows import get_window
@@ -17,9 +17,13 @@ from agrad.scipy.signal.windows import get_window
 __all__ = ["istft", "periodogram", "spectrogram", "stft", "welch"]
 
 
+def _is_named(window: Any) -> bool:
+    return isinstance(window, (str, float)) or (isinstance(window, tuple) and isinstance((*window, None)[0], str))
+
+
 def _window(name: str, window: Any, length: int, like: Tensor) -> Tensor:
     """Return a periodic window by name, or given values, that matches ``like``."""
-    if isinstance(window, (str, float)) or (isinstance(window, tuple) and window and isinstance(window[0], str)):
+    if _is_named(window):
         if isinstance(window, tuple) and any(is_array(parameter) for parameter in window[1:]):
             return agrad.asarray(get_window(window, length))
         with agrad.use_backend("numpy"):
@@ -65,9 +69,7 @@ class _Segments(NamedTuple):
         half = self.onesided and not is_complex(x)
         if half:
             return w, np.fft.rfftfreq(self.bins), agrad.fft.rfft(parts * w, n=self.bins, axis=-1), half
-        kind = agrad.complex64 if real.dtype == agrad.float32 else agrad.complex128
-        y = agrad.fft.fft(agrad.astype(parts * w, kind), n=self.bins, axis=-1)
-        return w, np.fft.fftfreq(self.bins), y, half
+        return w, np.fft.fftfreq(self.bins), agrad.fft.fft(as_complex(parts * w), n=self.bins, axis=-1), half
 
     def power(self, x: Tensor, fs: float, scaling: str) -> tuple[np.ndarray, Tensor]:
         """Return the frequencies and the power of each segment."""
@@ -86,8 +88,7 @@ class _Segments(NamedTuple):
 
 def _length(window: Any, nperseg: Any, n: int) -> int:
     """Return the length of segments."""
-    named = isinstance(window, (str, float)) or (isinstance(window, tuple) and window and isinstance(window[0], str))
-    given = 256 if named else math.prod(window.shape if is_array(window) else np.shape(window))
+    given = 256 if _is_named(window) else math.prod(window.shape if is_array(window) else np.shape(window))
     return min(int(given if nperseg is None else nperseg), n)
 
 
@@ -131,36 +132,8 @@ def periodogram(
 ) -> Any:
     """Estimate the power spectrum by one Fourier transform.
 
-    Parameters
-    ----------
-    x : array
-        The signal.
-    fs : float
-        The number of samples in a unit of time.
-    window : str, tuple or array
-        Window as for ``get_window``, or its values.
-    nfft : int, optional
-        The length of the transforms, for which segments are padded with zeros or cropped.
-    detrend : str or False
-        ``"constant"``, ``"linear"`` or False, as in ``detrend``, for each segment.
-    return_onesided : bool
-        For real signals the frequencies from 0 on, with the power of their negatives.
-    scaling : str
-        ``"density"`` for the power per frequency, ``"spectrum"`` for the power.
-    axis : int
-        The axis of time.
-
-    Returns
-    -------
-    tuple of arrays
-        The frequencies and the power, which is differentiable in ``x`` and in an array ``window``.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is not supported.
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.signal.periodogram``, differentiable with respect to ``x`` and an array ``window``. The frequencies are
+    constants of shape (f,), and replace the axis of time of the power.
 
     Examples
     --------
@@ -182,6 +155,7 @@ def periodogram(
     return _beside(frequencies, power), agrad.moveaxis(power[..., 0, :], -1, axis)
 
 
+@unsupported("average", error=ConfigurationError)
 @function
 def welch(
     x: Any,
@@ -198,43 +172,7 @@ def welch(
 ) -> Any:
     """Estimate the power spectrum by the mean over overlapping segments.
 
-    Parameters
-    ----------
-    x : array
-        The signal.
-    fs : float
-        The number of samples in a unit of time.
-    window : str, tuple or array
-        Window as for ``get_window``, or its values.
-    nperseg : int, optional
-        Length of a segment, at most the length of the signal. By default, the length of an array ``window``, otherwise
-        256.
-    noverlap : int, optional
-        The overlap of segments, by default half of their length.
-    nfft : int, optional
-        The length of the transforms, for which segments are padded with zeros.
-    detrend : str or False
-        ``"constant"``, ``"linear"`` or False, as in ``detrend``, for each segment.
-    return_onesided : bool
-        For real signals the frequencies from 0 on, with the power of their negatives.
-    scaling : str
-        ``"density"`` for the power per frequency, ``"spectrum"`` for the power.
-    axis : int
-        The axis of time.
-    average : str
-        ``"mean"``. The SciPy option ``"median"`` is not supported.
-
-    Returns
-    -------
-    tuple of arrays
-        The frequencies and the power, which is differentiable in ``x`` and in an array ``window``.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is not supported.
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.signal.welch``, with the results of ``periodogram``. ``average="median"`` is not supported.
 
     Examples
     --------
@@ -246,13 +184,12 @@ def welch(
     >>> agrad.grad(lambda x: signal.welch(x, nperseg=8)[1][2])(x)[2].round(4)
     np.float64(-0.4444)
     """
-    if average != "mean":
-        raise ConfigurationError(f"welch: average must be 'mean', got {average!r}")
     x, axis, segments = _cut("welch", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided)
     frequencies, power = segments.power(x, fs, scaling)
     return _beside(frequencies, power), agrad.moveaxis(agrad.mean(power, axis=-2), -1, axis)
 
 
+@unsupported("mode", fix="Use stft for complex values", error=ConfigurationError)
 @function
 def spectrogram(
     x: Any,
@@ -269,44 +206,8 @@ def spectrogram(
 ) -> Any:
     """Estimate the power spectrum of each segment.
 
-    Parameters
-    ----------
-    x : array
-        The signal.
-    fs : float
-        The number of samples in a unit of time.
-    window : str, tuple or array
-        Window as for ``get_window``, or its values.
-    nperseg : int, optional
-        Length of a segment, at most the length of the signal. By default, the length of an array ``window``, otherwise
-        256.
-    noverlap : int, optional
-        The overlap of segments, by default an eighth of their length.
-    nfft : int, optional
-        The length of the transforms, for which segments are padded with zeros.
-    detrend : str or False
-        ``"constant"``, ``"linear"`` or False, as in ``detrend``, for each segment.
-    return_onesided : bool
-        For real signals the frequencies from 0 on, with the power of their negatives.
-    scaling : str
-        ``"density"`` for the power per frequency, ``"spectrum"`` for the power.
-    axis : int
-        The axis of time.
-    mode : str
-        ``"psd"``. Other SciPy modes are not supported: use ``stft``.
-
-    Returns
-    -------
-    tuple of arrays
-        The frequencies, the times of the middles of segments, and the power, with times along the last axis. It is
-        differentiable in ``x`` and in an array ``window``.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is not supported.
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.signal.spectrogram``, with the results of ``periodogram``, and the times of segments along the last
+    axis. Other modes than ``"psd"`` are not supported: use ``stft``.
 
     Examples
     --------
@@ -316,8 +217,6 @@ def spectrogram(
     >>> power.shape, power[:, 0].round(4)
     ((5, 2), array([0.1429, 0.2857, 2.5714, 0.2857, 0.1429]))
     """
-    if mode != "psd":
-        raise ConfigurationError(f"spectrogram: mode must be 'psd', got {mode!r}. Use stft for complex values.")
     x, axis, segments = _cut("spectrogram", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided, 8)
     frequencies, power = segments.power(x, fs, scaling)
     times = (segments.length / 2 + np.arange(power.shape[-2]) * (segments.length - segments.overlap)) / fs
@@ -341,45 +240,8 @@ def stft(
 ) -> Any:
     """Return the Fourier transforms of overlapping segments.
 
-    Parameters
-    ----------
-    x : array
-        The signal.
-    fs : float
-        The number of samples in a unit of time.
-    window : str, tuple or array
-        Window as for ``get_window``, or its values.
-    nperseg : int
-        Length of a segment, at most the length of the signal.
-    noverlap : int, optional
-        The overlap of segments, by default half of their length.
-    nfft : int, optional
-        The length of the transforms, for which segments are padded with zeros.
-    detrend : str or False
-        ``"constant"``, ``"linear"`` or False, as in ``detrend``, for each segment.
-    return_onesided : bool
-        For real signals the frequencies from 0 on.
-    boundary : str or None
-        The continuation by half a segment at both ends: ``"zeros"``, ``"even"``, ``"odd"``, ``"constant"`` or None.
-    padded : bool
-        If True, pad with zeros to an integer number of segments.
-    axis : int
-        The axis of time.
-    scaling : str
-        ``"spectrum"`` or ``"psd"``.
-
-    Returns
-    -------
-    tuple of arrays
-        The frequencies, the times of the middles of segments, and the complex transforms, with times along the last
-        axis. They are differentiable in ``x`` and in an array ``window``.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is not supported.
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.signal.stft``: constant frequencies of shape (f,), constant times of shape (t,), and complex transforms
+    with times along the last axis. They are differentiable with respect to ``x`` and an array ``window``.
 
     Examples
     --------
@@ -439,46 +301,13 @@ def istft(
 ) -> Any:
     """Return the signal of the transforms of ``stft``.
 
-    Parameters
-    ----------
-    Zxx : array
-        Complex transforms.
-    fs : float
-        The number of samples in a unit of time.
-    window : str, tuple or array
-        Scaling of ``stft``.
-    nperseg : int, optional
-        Length of a segment. By default, the length of the transforms.
-    noverlap : int, optional
-        The overlap of segments, by default half of their length.
-    nfft : int, optional
-        The length of the transforms.
-    input_onesided : bool
-        The negative frequencies are left out, and the signal is real.
-    boundary : bool
-        Cut half a segment off both ends.
-    time_axis, freq_axis : int
-        The axes of times and of frequencies.
-    scaling : str
-        Scaling of ``stft``.
-
-    Returns
-    -------
-    tuple of arrays
-        Times and signal. The time axis of the signal is at the time axis of ``Zxx``. For several signals, SciPy returns
-        times of another length. Differentiable with respect to ``Zxx`` and an array ``window``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``scaling`` is not supported.
-    ShapeError
-        If lengths do not match.
+    Like ``scipy.signal.istft``, differentiable with respect to ``Zxx`` and an array ``window``. The times have the
+    length of the signal, whereas SciPy returns times of another length for several signals.
 
     Notes
     -----
-    Uses the least-squares estimate of Griffin and Lim, Signal estimation from modified short-time Fourier transform,
-    IEEE Trans. Acoust. 32 (1984). As in SciPy, samples that no window covers are not divided.
+    The least-squares estimate of Griffin and Lim, Signal estimation from modified short-time Fourier transform, IEEE
+    Trans. Acoust. 32 (1984). As in SciPy, samples that no window covers are not divided.
 
     Examples
     --------

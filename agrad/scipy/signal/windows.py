@@ -95,17 +95,7 @@ def _named(name: str, values: Callable[..., Tensor], what: str, example: str) ->
     def made(M: int, sym: bool = True) -> Tensor:
         """Return {what}.
 
-        Parameters
-        ----------
-        M : int
-            The number of samples.
-        sym : bool
-            True for a symmetric window, False for one to repeat, as spectra need.
-
-        Returns
-        -------
-        array
-            Array of shape (M,).
+        Like ``scipy.signal.windows.{name}``: shape (M,), symmetric, or periodic if ``sym`` is False.
         """
         return _window(M, sym, values)
 
@@ -186,19 +176,7 @@ Tensor([0.3333, 0.6667, 1.0, 0.6667, 0.3333], dtype=float64, backend=numpy, devi
 def general_cosine(M: int, a: Any, sym: bool = True) -> Tensor:
     """Return a sum of cosines.
 
-    Parameters
-    ----------
-    M : int
-        The number of samples.
-    a : array
-        Weights, with the signs of SciPy: all positive for common windows.
-    sym : bool
-        True for a symmetric window, False for one to repeat.
-
-    Returns
-    -------
-    array
-        Array of shape (M,), differentiable in ``a``.
+    Like ``scipy.signal.windows.general_cosine``: shape (M,), differentiable with respect to the 1-D weights ``a``.
 
     Examples
     --------
@@ -215,19 +193,7 @@ def general_cosine(M: int, a: Any, sym: bool = True) -> Tensor:
 def general_hamming(M: int, alpha: Any, sym: bool = True) -> Tensor:
     """Return Hamming's window of a parameter.
 
-    Parameters
-    ----------
-    M : int
-        The number of samples.
-    alpha : float
-        Mean; the cosine has the weight 1 - alpha.
-    sym : bool
-        True for a symmetric window, False for one to repeat.
-
-    Returns
-    -------
-    array
-        Array of shape (M,), differentiable in ``alpha``.
+    Like ``scipy.signal.windows.general_hamming``: shape (M,), differentiable with respect to ``alpha``.
 
     Examples
     --------
@@ -245,19 +211,7 @@ def general_hamming(M: int, alpha: Any, sym: bool = True) -> Tensor:
 def gaussian(M: int, std: Any, sym: bool = True) -> Tensor:
     """Return a Gaussian.
 
-    Parameters
-    ----------
-    M : int
-        The number of samples.
-    std : float
-        Its standard deviation, in samples.
-    sym : bool
-        True for a symmetric window, False for one to repeat.
-
-    Returns
-    -------
-    array
-        Array of shape (M,), differentiable in ``std``.
+    Like ``scipy.signal.windows.gaussian``: shape (M,), differentiable with respect to ``std``.
 
     Examples
     --------
@@ -274,21 +228,7 @@ def gaussian(M: int, std: Any, sym: bool = True) -> Tensor:
 def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Tensor:
     """Return ``exp(-|x / sig|**(2 p) / 2)``.
 
-    Parameters
-    ----------
-    M : int
-        The number of samples.
-    p : float
-        The shape, 1 for a Gaussian.
-    sig : float
-        The standard deviation, in samples.
-    sym : bool
-        True for a symmetric window, False for one to repeat.
-
-    Returns
-    -------
-    array
-        Array of shape (M,), differentiable in ``p`` and ``sig``.
+    Like ``scipy.signal.windows.general_gaussian``: shape (M,), differentiable with respect to ``p`` and ``sig``.
 
     Examples
     --------
@@ -307,19 +247,7 @@ def general_gaussian(M: int, p: Any, sig: Any, sym: bool = True) -> Tensor:
 def kaiser(M: int, beta: Any, sym: bool = True) -> Tensor:
     """Return Kaiser's window.
 
-    Parameters
-    ----------
-    M : int
-        The number of samples.
-    beta : float
-        The shape, 0 for ones.
-    sym : bool
-        True for a symmetric window, False for one to repeat.
-
-    Returns
-    -------
-    array
-        Array of shape (M,), differentiable in ``beta``.
+    Like ``scipy.signal.windows.kaiser``: shape (M,), differentiable with respect to ``beta``.
 
     Examples
     --------
@@ -336,19 +264,7 @@ def kaiser(M: int, beta: Any, sym: bool = True) -> Tensor:
 def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Tensor:
     """Return ones with cosines at the ends.
 
-    Parameters
-    ----------
-    M : int
-        The number of samples.
-    alpha : float
-        The share of the cosines.
-    sym : bool
-        True for a symmetric window, False for one to repeat.
-
-    Returns
-    -------
-    array
-        Array of shape (M,), differentiable in ``alpha``.
+    Like ``scipy.signal.windows.tukey``: shape (M,), differentiable with respect to ``alpha``.
 
     Examples
     --------
@@ -363,26 +279,8 @@ def tukey(M: int, alpha: Any = 0.5, sym: bool = True) -> Tensor:
 def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) -> Tensor:
     """Return a decay to both sides.
 
-    Parameters
-    ----------
-    M : int
-        The number of samples.
-    center : float, optional
-        Position of the value 1. By default, the middle. As in SciPy, only for windows that are not symmetric.
-    tau : float
-        The decay, in samples.
-    sym : bool
-        True for a symmetric window, False for one to repeat.
-
-    Returns
-    -------
-    array
-        Array of shape (M,), differentiable in ``center`` and ``tau``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``center`` is given for a symmetric window.
+    Like ``scipy.signal.windows.exponential``: shape (M,), differentiable with respect to ``center`` and ``tau``. As in
+    SciPy, ``center`` requires ``sym=False``.
 
     Examples
     --------
@@ -398,38 +296,16 @@ def exponential(M: int, center: Any = None, tau: Any = 1.0, sym: bool = True) ->
     return _window(M, sym, _of_exponential, tau, middle if center is None else center)
 
 
-_PLAIN: dict[str, Callable[..., Any]] = {
-    f.__name__: f
-    for f in (barthann, bartlett, blackman, blackmanharris, bohman, boxcar, cosine, flattop, hamming, hann, lanczos)
-} | {f.__name__: f for f in (nuttall, parzen, triang)}
-_SHAPED: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (exponential, gaussian, general_cosine, general_gaussian, general_hamming, kaiser, tukey)
-}
+_SHAPED = ("exponential", "gaussian", "general_cosine", "general_gaussian", "general_hamming", "kaiser", "tukey")
+_PLAIN = tuple(name for name in __all__ if name not in (*_SHAPED, "get_window"))
 
 
 @function
 def get_window(window: Any, Nx: int, fftbins: bool = True) -> Tensor:
     """Return a window by its name.
 
-    Parameters
-    ----------
-    window : str, float, or tuple
-        Name of a function of this module, a tuple of the name and its parameters, or the parameter of the Kaiser
-        window. The suffixes ``"_periodic"`` and ``"_symmetric"`` override ``fftbins``.
-    Nx : int
-        The number of samples.
-    fftbins : bool
-        True for a window to repeat, False for a symmetric one.
-
-    Returns
-    -------
-    array
-        Array of shape (Nx,), differentiable in parameters.
-
-    Raises
-    ------
-    ConfigurationError
-        If the name is not supported (SciPy abbreviations are not), or if a parameter is missing.
+    Like ``scipy.signal.get_window``: shape (Nx,), differentiable with respect to parameters in ``window``. The names
+    are those of the functions in ``agrad.scipy.signal.windows``. SciPy abbreviations are not supported.
 
     Examples
     --------
@@ -443,9 +319,7 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Tensor:
     for suffix, periodic in (("_periodic", True), ("_symmetric", False)):
         if name.endswith(suffix):
             name, fftbins = name.removesuffix(suffix), periodic
-    if name in _PLAIN and not parameters:
-        return _PLAIN[name](Nx, sym=not fftbins)
-    if name not in _SHAPED or not (parameters or name == "tukey" or name == "exponential"):
-        known = ", ".join(sorted(_PLAIN) + [f"({n!r}, ...)" for n in sorted(_SHAPED)])
+    if name not in (_SHAPED if parameters else (*_PLAIN, "exponential", "tukey")):
+        known = ", ".join([*_PLAIN, *[f"({n!r}, ...)" for n in _SHAPED]])
         raise ConfigurationError(f"get_window: window must be one of {known}, got {window!r}")
-    return _SHAPED[name](Nx, *parameters, sym=not fftbins)
+    return globals()[name](Nx, *parameters, sym=not fftbins)

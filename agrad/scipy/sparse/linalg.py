@@ -1,7 +1,8 @@
 """Linear systems with a sparse matrix, by the names of SciPy.
 
 The functions have the names of ``scipy.sparse.linalg`` and require SciPy. They are differentiable with respect to the
-right side, in every mode and order. The matrix is a constant.
+right-hand side, in every mode and order. The matrix is a constant, and must be a square sparse SciPy matrix. Arrays
+must be on NumPy. A singular matrix raises ``RuntimeError``.
 """
 
 from collections.abc import Callable
@@ -113,21 +114,7 @@ def _check_square(A: Any) -> None:
 class SuperLU:
     """LU factors of a sparse matrix, as ``splu`` returns them.
 
-    Parameters
-    ----------
-    A : sparse matrix
-        Square, of SciPy. Later writes to it are not seen.
-    **options : object
-        Arguments of ``scipy.sparse.linalg.splu``.
-
-    Raises
-    ------
-    OperandError
-        If ``A`` is not a sparse matrix of SciPy.
-    ShapeError
-        If it is not square.
-    RuntimeError
-        If it is singular.
+    Like ``scipy.sparse.linalg.SuperLU``, for a copy of ``A``.
 
     Examples
     --------
@@ -158,26 +145,7 @@ class SuperLU:
     def solve(self, rhs: Any, trans: str = "N") -> Any:
         """Solve a system, or one for each column.
 
-        Parameters
-        ----------
-        rhs : array
-            Array of shape (n,) or (n, k), or (..., n, k) for a batch.
-        trans : {"N", "T", "H"}
-            The matrix itself, its transpose, or its adjoint.
-
-        Returns
-        -------
-        array
-            Array with the shape of ``rhs``.
-
-        Raises
-        ------
-        ShapeError
-            If ``rhs`` does not fit the matrix.
-        OperandError
-            If ``trans`` is unknown.
-        MixedBackendsError
-            If ``rhs`` is not on NumPy.
+        Like the SciPy method, for ``rhs`` of shape (n,), (n, k) or (..., n, k), which is also the shape of the result.
 
         Examples
         --------
@@ -217,26 +185,7 @@ def splu(
 ) -> SuperLU:
     """Compute the LU factors of a sparse square matrix, a constant.
 
-    Parameters
-    ----------
-    A : sparse matrix
-        Square, of SciPy.
-    permc_spec, diag_pivot_thresh, relax, panel_size, options : optional
-        As in SciPy.
-
-    Returns
-    -------
-    SuperLU
-        Factorization whose method ``solve`` accepts Tensors.
-
-    Raises
-    ------
-    OperandError
-        If ``A`` is not a sparse matrix of SciPy.
-    ShapeError
-        If it is not square.
-    RuntimeError
-        If it is singular.
+    Like ``scipy.sparse.linalg.splu``. The method ``solve`` of the result accepts Tensors.
 
     Examples
     --------
@@ -259,24 +208,7 @@ def splu(
 def factorized(A: Any) -> Callable[[Any], Any]:
     """Return a function that solves systems with a sparse matrix, a constant.
 
-    Parameters
-    ----------
-    A : sparse matrix
-        Square, of SciPy. It is factored once.
-
-    Returns
-    -------
-    callable
-        ``solve(b)`` for b of shape (n,) or (n, k).
-
-    Raises
-    ------
-    OperandError
-        If ``A`` is not a sparse matrix of SciPy.
-    ShapeError
-        If it is not square.
-    RuntimeError
-        If it is singular.
+    Like ``scipy.sparse.linalg.factorized``: ``solve(b)`` accepts arrays of shape (n,) or (n, k).
 
     Examples
     --------
@@ -294,35 +226,9 @@ def factorized(A: Any) -> Callable[[Any], Any]:
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
     """Solve ``A x = b`` for a sparse square matrix.
 
-    Parameters
-    ----------
-    A : sparse matrix
-        Square, of SciPy, or an ``agrad.SparseArray``, whose values are differentiated.
-    b : array
-        Array of shape (n,) or (n, k).
-    permc_spec : str, optional
-        Column ordering, as in SciPy.
-    use_umfpack : bool
-        Ignored: the factors are SuperLU's.
+    Like ``scipy.sparse.linalg.spsolve``: ``b`` and the result have shape (n,) or (n, k), and a single column is
+    returned with shape (n,). ``use_umfpack`` is ignored: the factors are SuperLU factors.
 
-    Returns
-    -------
-    array
-        Array of shape (n,) or (n, k). As in SciPy, also of shape (n,) for a single column.
-
-    Raises
-    ------
-    OperandError
-        If ``A`` is not a sparse matrix of SciPy.
-    ShapeError
-        If it is not square, or ``b`` does not fit it.
-    RuntimeError
-        If it is singular.
-    MixedBackendsError
-        If ``b`` is not on NumPy.
-
-    Notes
-    -----
     The cotangent of b solves the system with the transposed matrix, by the same factors. For a derivative with respect
     to the matrix, pass an ``agrad.SparseArray``, or write it as a function: ``agrad.linear_solve``.
 

@@ -1,20 +1,26 @@
 """Distances between vectors by the names of ``scipy.spatial.distance``.
 
-Where vectors coincide, distances that are roots have the derivative 0, as norms do.
+A distance that is the square root of zero has the derivative 0, as norms do. Differences are squared after subtraction,
+as ``|x|^2 + |y|^2 - 2 x y`` would lose the digits of small distances.
 """
 
+import functools
+import inspect
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate
 
 import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import ConfigurationError, DtypeError, RefusedFunctionError, ShapeError
+from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.interop.arguments import constant, is_complex, is_concrete, values_of
-from agrad.scipy.shared import array, arrays, function
-from agrad.scipy.spatial import metrics
-from agrad.scipy.spatial.metrics import METRICS
+from agrad.ops.lengths import size_power
+from agrad.scipy.shared import P, array, arrays, function, ratio, unsupported
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import OfFirst
 
 __all__ = [
     "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "euclidean", "jensenshannon",
@@ -37,30 +43,60 @@ def _converted(options: dict[str, Any], *values: Any) -> tuple[list[Tensor], dic
     return found[: len(values)], options
 
 
-def _between(metric: str, u: Any, v: Any, **options: Any) -> Tensor:
-    """Return the distance between two vectors."""
-    (u, v), options = _converted(options, u, v)
-    vectors = [u, v, *[options[name] for name in ("w", "V") if name in options]]
-    if any(x.ndim != 1 or x.shape != u.shape for x in vectors):
-        raise ShapeError(f"{metric}: vectors must have the same length, got shapes {[tuple(x.shape) for x in vectors]}")
-    return METRICS[metric](u, v, **options)
+METRICS: dict[str, Callable[..., Tensor]] = {}
+"""Formulas of distances over the last axis of arrays that broadcast."""
 
 
-@function
+def _metric(formula: Callable[Concatenate[Any, P], Tensor]) -> "OfFirst[P, Tensor]":
+    """Decorate a formula of the last axes to be a function of two vectors, and add it to ``METRICS``."""
+    name, parameters = formula.__name__, inspect.signature(formula)
+    METRICS[name] = formula
+
+    @functools.wraps(formula)
+    def between(*args: Any, **options: Any) -> Tensor:
+        options = parameters.bind(*args, **options).arguments
+        (u, v), options = _converted(options, options.pop("u"), options.pop("v"))
+        vectors = [u, v, *[options[name] for name in ("w", "V") if name in options]]
+        if any(x.ndim != 1 or x.shape != u.shape for x in vectors):
+            shapes = [tuple(x.shape) for x in vectors]
+            raise ShapeError(f"{name}: vectors must have the same length, got shapes {shapes}")
+        return formula(u, v, **options)
+
+    return function(between)
+
+
+def root(s: Any, p: float = 2.0) -> Tensor:
+    """Return ``s ** (1 / p)``, with the derivative 0 where ``s`` is 0."""
+    zero = s == 0
+    safe = agrad.where(zero, agrad.ones_like(s), s)
+    return agrad.where(zero, agrad.zeros_like(s), agrad.sqrt(safe) if p == 2 else safe ** (1 / p))
+
+
+def _total(x: Tensor, w: Tensor | None) -> Tensor:
+    return agrad.sum(x if w is None else w * x, axis=-1)
+
+
+def _real(*xs: Tensor) -> None:
+    if any(is_complex(x) for x in xs):
+        raise DtypeError("this distance: vectors must be real. Pass agrad.real(x).")
+
+
+def _unit(u: Tensor, w: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the unit vector, 0 of a zero vector, and where there is a unit vector.
+
+    NaN would reach the derivative of every row of a table, also from pairs that have no part in the result.
+    """
+    square = _total(u * u, w)
+    good = square != 0
+    return ratio(u, agrad.expand_dims(root(square), axis=-1)), good
+
+
+@_metric
 def euclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the root of the sum of squared differences.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    w : array, optional
-        Weights of the squares, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape (). The derivative at equal vectors is 0.
+    Like ``scipy.spatial.distance.euclidean``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has shape
+    (). The derivative at equal vectors is 0.
 
     Examples
     --------
@@ -71,24 +107,15 @@ def euclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.euclidean)(u, v).round(4)
     array([-0.4364, -0.8729,  0.2182])
     """
-    return _between("euclidean", u, v, w=w)
+    return METRICS["minkowski"](u, v, w=w)
 
 
-@function
+@_metric
 def sqeuclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of squared differences.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    w : array, optional
-        Weights of the squares, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.sqeuclidean``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has
+    shape ().
 
     Examples
     --------
@@ -99,24 +126,15 @@ def sqeuclidean(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.sqeuclidean)(u, v).round(4)
     array([-2., -4.,  1.])
     """
-    return _between("sqeuclidean", u, v, w=w)
+    return _total((u - v) * (u - v), w)
 
 
-@function
+@_metric
 def seuclidean(u: Any, v: Any, V: Any) -> Tensor:
     """Return the Euclidean distance of vectors divided by deviations.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    V : array
-        The variances of the components.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.seuclidean``: ``u``, ``v`` and the variances ``V`` have shape (n,), the result has
+    shape ().
 
     Examples
     --------
@@ -127,24 +145,15 @@ def seuclidean(u: Any, v: Any, V: Any) -> Tensor:
     >>> agrad.grad(lambda u: distance.seuclidean(u, v, variances))(u)
     array([-1. , -0.5])
     """
-    return _between("seuclidean", u, v, V=V)
+    return METRICS["minkowski"](u, v, w=1 / V)
 
 
-@function
+@_metric
 def cityblock(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of absolute differences.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    w : array, optional
-        Weights, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.cityblock``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has shape
+    ().
 
     Examples
     --------
@@ -155,24 +164,16 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.cityblock)(u, v).round(4)
     array([-1., -1.,  1.])
     """
-    return _between("cityblock", u, v, w=w)
+    return _total(agrad.abs(u - v), w)
 
 
-@function
+@_metric
 def chebyshev(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the largest absolute difference.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    w : array, optional
-        As in SciPy, components of weight 0 are ignored, and all other weights are equal.
-
-    Returns
-    -------
-    array
-        Array of shape (). Equal largest differences share the derivative evenly.
+    Like ``scipy.spatial.distance.chebyshev``: ``u``, ``v`` and ``w`` have shape (n,), the result has shape ().
+    Components of weight 0 are ignored, and all other weights are equal. Equal largest differences share the derivative
+    evenly.
 
     Examples
     --------
@@ -183,26 +184,18 @@ def chebyshev(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> float(agrad.grad(distance.chebyshev)(u, v)[1])
     -1.0
     """
-    return _between("chebyshev", u, v, w=w)
+    off = agrad.abs(u - v)
+    if w is not None:
+        off = agrad.where(w > 0, off, agrad.zeros_like(off))
+    return agrad.max(off, axis=-1) if off.shape[-1] else agrad.sum(off, axis=-1)
 
 
-@function
+@_metric
 def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Tensor:
     """Return the norm of order ``p`` of the difference.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    p : float
-        Order, greater than 0; a constant. Infinity for the largest difference.
-    w : array, optional
-        Weights of the powers, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.minkowski``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has shape
+    (). ``p`` is a constant greater than 0, or infinity.
 
     Examples
     --------
@@ -213,28 +206,24 @@ def minkowski(u: Any, v: Any, p: float = 2, w: Any = None) -> Tensor:
     >>> agrad.grad(lambda u, v: distance.minkowski(u, v, 3))(u, v).round(4)
     array([-0.229 , -0.916 ,  0.0573])
     """
-    return _between("minkowski", u, v, p=p, w=w)
+    p = float(p)
+    if not p > 0:
+        raise ConfigurationError(f"minkowski: p must be greater than 0, got {p}")
+    if w is None:
+        return agrad.linalg.vector_norm(u - v, axis=-1, ord=p)
+    if p == math.inf:
+        return METRICS["chebyshev"](u, v, w=w)
+    off = u - v
+    return root(_total(size_power(off, agrad.full_like(off, p)), w), p) if p != 1 else METRICS["cityblock"](u, v, w=w)
 
 
-@function
+@_metric
 def cosine(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return one less the cosine of the angle between vectors.
 
-    Parameters
-    ----------
-    u, v : array
-        Real vectors of one length. For a zero vector, the result is NaN.
-    w : array, optional
-        Weights of the products, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
-
-    Notes
-    -----
-    It is computed as half the squared distance of the unit vectors, which keeps the digits of small angles.
+    Like ``scipy.spatial.distance.cosine``: the real vectors ``u``, ``v`` and the weights ``w`` have shape (n,), the
+    result has shape (). It is NaN for a zero vector. It is computed as half the squared distance of the unit vectors,
+    which keeps the digits of small angles.
 
     Examples
     --------
@@ -245,26 +234,19 @@ def cosine(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.cosine)(u, v).round(4)
     array([-0.0296, -0.0591,  0.0328])
     """
-    return _between("cosine", u, v, w=w)
+    _real(u, v)
+    # half the squared distance of the unit vectors: 1 less the cosine would lose the digits of small angles
+    (x, some), (y, more) = _unit(u, w), _unit(v, w)
+    found = 0.5 * _total((x - y) * (x - y), w)
+    return agrad.where(some & more, found, agrad.full_like(found, math.nan))
 
 
-@function
+@_metric
 def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Tensor:
     """Return one less the correlation of two vectors.
 
-    Parameters
-    ----------
-    u, v : array
-        Real vectors of one length. For a constant vector, the result is NaN or determined by rounding.
-    w : array, optional
-        Weights, not negative.
-    centered : bool
-        If True, subtract the means. Otherwise, compute ``cosine``.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.correlation``: the real vectors ``u``, ``v`` and the weights ``w`` have shape (n,),
+    the result has shape (). For a constant vector, it is NaN or determined by rounding.
 
     Examples
     --------
@@ -275,24 +257,24 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Tensor:
     >>> agrad.grad(distance.correlation)(u, v).round(4)
     array([ 0.0931, -0.1304,  0.0372])
     """
-    return _between("correlation", u, v, w=w, centered=centered)
+    _real(u, v)
+    if not centered:
+        return METRICS["cosine"](u, v, w=w)
+    share = None if w is None else w / agrad.sum(w)
+    size = u.shape[-1] if w is None else 1
+
+    def moved(x: Tensor) -> Tensor:
+        return x - agrad.expand_dims(_total(x, share) / size, axis=-1)
+
+    return METRICS["cosine"](moved(u), moved(v), w=w)
 
 
-@function
+@_metric
 def canberra(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of ``|u - v| / (|u| + |v|)``.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length. Components that are 0 in both add 0.
-    w : array, optional
-        Weights, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.canberra``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has shape
+    (). Components that are 0 in both vectors add 0.
 
     Examples
     --------
@@ -303,24 +285,15 @@ def canberra(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.canberra)(u, v).round(4)
     array([-0.4444, -0.2222,  0.1107])
     """
-    return _between("canberra", u, v, w=w)
+    return _total(ratio(agrad.abs(u - v), agrad.abs(u) + agrad.abs(v)), w)
 
 
-@function
+@_metric
 def braycurtis(u: Any, v: Any, w: Any = None) -> Tensor:
     """Return the sum of ``|u - v|`` over the sum of ``|u + v|``.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    w : array, optional
-        Weights, not negative.
-
-    Returns
-    -------
-    array
-        Array of shape ().
+    Like ``scipy.spatial.distance.braycurtis``: ``u``, ``v`` and the weights ``w`` have shape (n,), the result has shape
+    ().
 
     Examples
     --------
@@ -331,24 +304,17 @@ def braycurtis(u: Any, v: Any, w: Any = None) -> Tensor:
     >>> agrad.grad(distance.braycurtis)(u, v).round(4)
     array([-0.0686, -0.0686,  0.0457])
     """
-    return _between("braycurtis", u, v, w=w)
+    above, below = _total(agrad.abs(u - v), w), _total(agrad.abs(u + v), w)
+    beyond = agrad.where(above > 0, agrad.full_like(above, math.inf), agrad.full_like(above, math.nan))
+    return agrad.where(below == 0, beyond, ratio(above, below))
 
 
-@function
+@_metric
 def mahalanobis(u: Any, v: Any, VI: Any) -> Tensor:
     """Return the distance of vectors by an inverse covariance.
 
-    Parameters
-    ----------
-    u, v : array
-        Vectors of one length.
-    VI : array
-        The inverse of the covariance matrix.
-
-    Returns
-    -------
-    array
-        Array of shape (): the square root of ``(u - v) VI (u - v)``.
+    Like ``scipy.spatial.distance.mahalanobis``: ``u`` and ``v`` have shape (n,), the inverse covariance ``VI`` has
+    shape (n, n), and the result has shape ().
 
     Examples
     --------
@@ -359,29 +325,17 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Tensor:
     >>> agrad.grad(lambda u: distance.mahalanobis(u, v, inverse))(u)
     array([-1. , -0.5])
     """
-    return _between("mahalanobis", u, v, VI=VI)
+    off = u - v
+    return root(agrad.sum(agrad.matmul(off, VI) * off, axis=-1))
 
 
 @function
 def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, keepdims: bool = False) -> Tensor:
     """Return the Jensen-Shannon distance between probability vectors.
 
-    Parameters
-    ----------
-    p, q : array
-        Probabilities, which are divided by their sums.
-    base : float, optional
-        The base of the logarithm, e by default.
-    axis : int
-        The axis of the probabilities.
-    keepdims : bool
-        Keep the axis with length one.
-
-    Returns
-    -------
-    array
-        Square root of the mean divergence from the mean of both. At equal probabilities, the derivative is 0. With
-        respect to a probability of 0, it is infinite if the other probability is not 0, otherwise 0.
+    Like ``scipy.spatial.distance.jensenshannon``: ``p`` and ``q`` are divided by their sums along ``axis``, which is
+    removed. At equal probabilities, the derivative is 0. With respect to a probability of 0, it is infinite if the
+    other probability is not 0, otherwise 0.
 
     Examples
     --------
@@ -393,7 +347,27 @@ def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, k
     array([-0.5993,  0.1998])
     """
     p, q = arrays(p, q)
-    return metrics.jensenshannon(p, q, base, axis=axis, keepdims=keepdims)
+    _real(p, q)
+    totals = [agrad.sum(x, axis=axis, keepdims=True) for x in (p, q)]
+    mean = (p / totals[0] + q / totals[1]) / 2
+    # a class that neither has is of no part; its logarithm would make a derivative of NaN
+    none = (p == 0) & (q == 0)
+    mean = agrad.where(none, agrad.ones_like(mean), mean)
+    # totals stand beside the mean, not below the classes: 0 * log(0) keeps no infinite derivative by them
+    sums = [
+        agrad.sum(
+            agrad.special.rel_entr(agrad.where(none, total * mean, x), total * mean) / total,
+            axis=axis,
+            keepdims=keepdims,
+        )
+        for x, total in zip((p, q), totals, strict=True)
+    ]
+    out = (sums[0] + sums[1]) / (2 if base is None else 2 * math.log(base))
+    # of equal classes the sum is 0, or less by a rounding
+    return root(agrad.where(out < 0, agrad.zeros_like(out), out))
+
+
+METRICS["jensenshannon"] = functools.partial(jensenshannon, axis=-1)
 
 
 def _chosen(metric: Any, options: dict[str, Any], data: list[Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
@@ -402,7 +376,7 @@ def _chosen(metric: Any, options: dict[str, Any], data: list[Tensor]) -> Callabl
         return lambda u, v: _called(metric, u, v, options)
     if metric not in METRICS:
         raise ConfigurationError(
-            f"distances: metric must be a function of two vectors or one of {', '.join(METRICS)}, got {metric!r}"
+            f"distances: metric must be a function of vectors or one of {', '.join(sorted(METRICS))}, got {metric!r}"
         )
     _, options = _converted(options, *data)
     if metric in ("seuclidean", "mahalanobis"):
@@ -427,11 +401,6 @@ def _called(metric: Callable[..., Any], u: Tensor, v: Tensor, options: dict[str,
     return agrad.reshape(out, u.shape[:-1])
 
 
-def _refuse_out(out: Any) -> None:
-    if out is not None:
-        raise RefusedFunctionError("distances: out= is not supported. Leave it out, and use the result.")
-
-
 def _table(X: Any, *more: Any) -> list[Tensor]:
     found = arrays(X, *more)
     if any(x.ndim != 2 or x.shape[1] != found[0].shape[1] for x in found):
@@ -441,34 +410,15 @@ def _table(X: Any, *more: Any) -> list[Tensor]:
     return found
 
 
+@unsupported("out", fix="Leave it out, and use the result")
 @function
 def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Tensor:
     """Return the distances between all vectors of two tables.
 
-    Parameters
-    ----------
-    XA, XB : array
-        Real, of shapes (m, k) and (n, k): vectors by rows.
-    metric : str or callable
-        The name of a function of this module, or a function of two vectors of agrad's functions, that is called under
-        ``vmap``.
-    out : None
-        Not supported.
-    **kwargs
-        Options of the metric. By default, ``V`` of ``seuclidean`` contains the variances of all vectors and ``VI`` of
-        ``mahalanobis`` the inverse of their covariance, both differentiable.
-
-    Returns
-    -------
-    array
-        Array of shape (m, n). An array of shape (m, n, k) is created as an intermediate result.
-
-    Raises
-    ------
-    ShapeError, DtypeError
-        If shapes do not match, or if vectors are complex.
-    ConfigurationError
-        If the metric is not known.
+    Like ``scipy.spatial.distance.cdist``: ``XA`` of shape (m, k) and ``XB`` of shape (n, k) are real, the result has
+    shape (m, n). An array of shape (m, n, k) is an intermediate result. ``metric`` is the name of a function of this
+    module, or a function of two vectors, which is called under ``vmap``. By default, ``V`` of ``seuclidean`` and ``VI``
+    of ``mahalanobis`` come from the vectors and are differentiable. ``out`` is not supported.
 
     Examples
     --------
@@ -480,37 +430,17 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwa
     >>> agrad.grad(lambda b: agrad.sum(distance.cdist(a, b, "sqeuclidean")))(b)
     array([[-6., -4.]])
     """
-    _refuse_out(out)
     a, b = _table(XA, XB)
     return _chosen(metric, kwargs, [a, b])(agrad.expand_dims(a, axis=1), agrad.expand_dims(b, axis=0))
 
 
+@unsupported("out", fix="Leave it out, and use the result")
 @function
 def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Tensor:
     """Return the distances between the vectors of a table.
 
-    Parameters
-    ----------
-    X : array
-        Real, of shape (m, k): vectors by rows.
-    metric : str or callable
-        As for ``cdist``.
-    out : None
-        Not supported.
-    **kwargs
-        Options of the metric, as of ``cdist``.
-
-    Returns
-    -------
-    array
-        Array of shape (m (m - 1) / 2,): distances of vectors i < j, ordered by i and then by j.
-
-    Raises
-    ------
-    ShapeError, DtypeError
-        If the shape is not supported, or if vectors are complex.
-    ConfigurationError
-        If the metric is not known.
+    Like ``scipy.spatial.distance.pdist``: ``X`` of shape (m, k) is real, the result has shape (m (m - 1) / 2,). The
+    other arguments are those of ``cdist``.
 
     Examples
     --------
@@ -521,7 +451,6 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
     >>> agrad.grad(lambda x: distance.pdist(x)[0])(x)[1].round(4)
     array([0.6, 0.8])
     """
-    _refuse_out(out)
     (x,) = _table(X)
     rows = [agrad.take(x, constant(i, x), axis=0) for i in np.triu_indices(x.shape[0], 1)]
     return _chosen(metric, kwargs, [x])(*rows)
@@ -531,24 +460,9 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
 def squareform(X: Any, force: str = "no", checks: bool = True) -> Tensor:
     """Convert distances of pairs to a square matrix, and back.
 
-    Parameters
-    ----------
-    X : array
-        Distances as ``pdist`` returns them, or a square matrix.
-    force : str
-        "tomatrix" or "tovector" for an error if ``X`` is not of the other form.
-    checks : bool
-        Raise an error for a matrix that is not symmetric, or not 0 on its diagonal, where its values can be read.
-
-    Returns
-    -------
-    array
-        The symmetric matrix with zeros on its diagonal, or the part above the diagonal of a matrix.
-
-    Raises
-    ------
-    ShapeError
-        If the shape is not supported, or if a matrix fails the checks.
+    Like ``scipy.spatial.distance.squareform``, between shapes (n (n - 1) / 2,) and (n, n). A matrix is checked only if
+    its values can be read. One that is not symmetric with a diagonal of zeros raises ``ShapeError``, unless ``checks``
+    is False.
 
     Examples
     --------

@@ -95,16 +95,7 @@ def at_places(name: str, what: str, f: Callable[..., Any], below: float, above: 
     def method(self: Any, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return {what}.
 
-        Parameters
-        ----------
-        x : array
-            Places.
-        *args, **kwds : arrays
-            Parameters, which broadcast with ``x``.
-
-        Returns
-        -------
-        array
+        ``x`` and the parameters broadcast to the shape of the result.
         """
         given = self._given(x, args, kwds)
         return given.fill(f(self, given), below, above)
@@ -119,14 +110,7 @@ def of_parameters(name: str, what: str, f: Callable[..., Any]) -> Callable[..., 
     def method(self: Any, *args: Any, **kwds: Any) -> Any:
         """Return {what}.
 
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        array
+        The parameters broadcast to the shape of the result.
         """
         return f(self, args, kwds)
 
@@ -155,20 +139,11 @@ class Distribution(Drawing):
     """A point inside of the support."""
     safe: tuple[float, ...] = (1.0, 1.0)
     """Valid shape parameters."""
+    moments: tuple[float, ...] = ()
+    """Mean, variance and entropy of the standard form, if they are numbers."""
 
     def __call__(self, *args: Any, **kwds: Any) -> "Frozen":
-        """Return the distribution with fixed parameters.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        Frozen
-            An object with the same methods, without the parameters.
-        """
+        """Return the distribution with fixed parameters."""
         self._bound(args, kwds)
         return Frozen(self, args, kwds)
 
@@ -268,13 +243,18 @@ class Distribution(Drawing):
         return self._ppf(1 - q, *shapes)
 
     def _mean(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support mean")
+        return self._number(0, "mean")
 
     def _var(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support var and std")
+        return self._number(1, "var and std")
 
     def _entropy(self, *shapes: Any, **_: Any) -> Any:
-        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support entropy. Average -logpdf.")
+        return self._number(2, "entropy. Average -logpdf.")
+
+    def _number(self, place: int, what: str) -> float:
+        if self.moments:
+            return self.moments[place]
+        raise MissingFunctionError(f"agrad.scipy.stats.{self.name} does not support {what}")
 
     # ---- methods of all distributions
 
@@ -295,16 +275,7 @@ class Distribution(Drawing):
     def ppf(self, q: Any, *args: Any, **kwds: Any) -> Any:
         """Return the point at which ``cdf`` is ``q``.
 
-        Parameters
-        ----------
-        q : array
-            Probabilities.
-        *args, **kwds : arrays
-            Parameters, which broadcast with ``q``.
-
-        Returns
-        -------
-        array
+        ``q`` and the parameters broadcast to the shape of the result.
         """
         return self._quantile(q, args, kwds, upper=False)
 
@@ -312,16 +283,7 @@ class Distribution(Drawing):
     def isf(self, q: Any, *args: Any, **kwds: Any) -> Any:
         """Return the point at which ``sf`` is ``q``.
 
-        Parameters
-        ----------
-        q : array
-            Probabilities.
-        *args, **kwds : arrays
-            Parameters, which broadcast with ``q``.
-
-        Returns
-        -------
-        array
+        ``q`` and the parameters broadcast to the shape of the result.
         """
         return self._quantile(q, args, kwds, upper=True)
 
@@ -342,16 +304,7 @@ class Distribution(Drawing):
 class Frozen:
     """Distribution with fixed parameters, whose methods accept only points.
 
-    ``frozen.logpdf(x)`` is ``distribution.logpdf(x, *args, **kwds)``, and so on.
-
-    Parameters
-    ----------
-    dist : Distribution
-        The distribution.
-    args : tuple
-        Parameters by position.
-    kwds : dict
-        Parameters by name.
+    ``frozen.logpdf(x)`` is ``dist.logpdf(x, *args, **kwds)``, and so on.
     """
 
     def __init__(self, dist: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> None:
@@ -366,17 +319,5 @@ class Frozen:
         return lambda *places, **how: method(*places, *self.args, **self.kwds, **how)
 
     def rvs(self, size: Any = 1, random_state: Any = None) -> Any:
-        """Return random numbers, drawn on the host by SciPy.
-
-        Parameters
-        ----------
-        size : int or tuple of ints
-            The shape of the result.
-        random_state : int or generator, optional
-            As in SciPy.
-
-        Returns
-        -------
-        array
-        """
+        """Return random numbers of shape ``size``, drawn on the host by SciPy."""
         return self.dist.rvs(*self.args, **self.kwds, size=size, random_state=random_state)

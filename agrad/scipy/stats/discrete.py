@@ -55,7 +55,17 @@ class Poisson(Discrete):
         return mu
 
 
-class Binom(Discrete):
+class _Counted(Discrete):
+    """Distribution on the integers from 0 to the first shape parameter, which is not differentiable."""
+
+    def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
+        return (z >= 0) & (z <= shapes[0])
+
+    def _ends(self, *shapes: Tensor) -> tuple[float, Tensor]:
+        return 0.0, shapes[0]
+
+
+class Binom(_Counted):
     """The binomial distribution.
 
     ``pmf(x, n, p, loc=0)`` with k = x - loc::
@@ -78,12 +88,6 @@ class Binom(Discrete):
     def _valid(self, *shapes: Tensor) -> Tensor:
         n, p = shapes
         return (n >= 0) & (n == agrad.floor(n)) & (p >= 0) & (p <= 1)
-
-    def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
-        return (z >= 0) & (z <= shapes[0])
-
-    def _ends(self, *shapes: Tensor) -> tuple[float, Tensor]:
-        return 0.0, shapes[0]
 
     def _logpmf(self, k: Tensor, n: Tensor, p: Tensor) -> Tensor:
         n = agrad.stop_gradient(n)
@@ -119,7 +123,7 @@ class Binom(Discrete):
         return n * p * (1 - p)
 
 
-class BetaBinom(Discrete):
+class BetaBinom(_Counted):
     """The binomial distribution with a beta distributed chance.
 
     ``pmf(x, n, a, b, loc=0)`` with k = x - loc::
@@ -143,12 +147,6 @@ class BetaBinom(Discrete):
     def _valid(self, *shapes: Tensor) -> Tensor:
         n, a, b = shapes
         return (n >= 0) & (n == agrad.floor(n)) & (a > 0) & (b > 0)
-
-    def _inside(self, z: Tensor, *shapes: Tensor) -> Tensor:
-        return (z >= 0) & (z <= shapes[0])
-
-    def _ends(self, *shapes: Tensor) -> tuple[float, Tensor]:
-        return 0.0, shapes[0]
 
     def _logpmf(self, k: Tensor, n: Tensor, a: Tensor, b: Tensor) -> Tensor:
         n = agrad.stop_gradient(n)

@@ -27,16 +27,9 @@ class Drawing:
     def rvs(self, *args: Any, **kwds: Any) -> Any:
         """Return random numbers, drawn on the host by SciPy.
 
-        Parameters
-        ----------
-        *args, **kwds : arrays, optional
-            The parameters, ``size`` and ``random_state``, as of the function of SciPy.
-
-        Returns
-        -------
-        array
-            Constant array on the device of the parameters. Without an array among them, it is created where
-            ``agrad.numpy`` creates arrays.
+        The arguments are those of the SciPy method. The result is a constant on the device of the parameters. Without
+        an array among them, it is created where ``agrad.numpy`` creates arrays. ``agrad.random`` draws on the device,
+        under ``jit`` and with derivatives.
 
         Raises
         ------
@@ -44,12 +37,6 @@ class Drawing:
             If a derivative with respect to a parameter is recorded.
         RefusedFunctionError
             Under ``agrad.jit``, which would repeat the numbers of the first call.
-        MissingExtraError
-            If SciPy is not installed.
-
-        Notes
-        -----
-        ``agrad.random`` draws on the device, under ``jit`` and with derivatives.
 
         Examples
         --------

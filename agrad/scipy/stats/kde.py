@@ -5,33 +5,19 @@ from typing import Any
 
 import agrad
 from agrad.errors import OperandError, ShapeError
-from agrad.scipy.shared import arrays, function
+from agrad.scipy.shared import arrays, method
 
 
 class gaussian_kde:
     """A density estimate by Gaussian kernels, differentiable in points and data.
 
-    Parameters
-    ----------
-    dataset : array
-        The data, (points,) or (dimensions, points).
-    bw_method : {"scott", "silverman"}, number or callable, optional
-        Bandwidth factor. By default, the Scott factor. A callable receives the estimate and returns the factor.
-    weights : array, optional
-        Weights of the points, shape (points,). They are divided by their sum.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not match.
-    OperandError
-        If ``bw_method`` is not supported, or if there are fewer than two points.
+    Like ``scipy.stats.gaussian_kde``, differentiable with respect to points, data, weights and a bandwidth factor:
+    ``dataset`` has shape (n,) or (d, n), ``weights`` (n,), and points (m,) or (d, m).
 
     Notes
     -----
     The covariance of the kernels is the covariance of the data times the squared factor. With n = 1 / (sum of squared
-    weights) and d dimensions, the Scott factor is n**(-1 / (d + 4)), and the Silverman factor is (n (d + 2) / 4)**(-1 /
-    (d + 4)).
+    weights), the Scott factor is n**(-1 / (d + 4)), and the Silverman factor is (n (d + 2) / 4)**(-1 / (d + 4)).
 
     Examples
     --------
@@ -59,36 +45,38 @@ class gaussian_kde:
         self.set_bandwidth(bw_method)
 
     @property
+    @method
     def dataset(self) -> Any:
         """Return the data, (dimensions, points)."""
-        return self._as_given(self._data)
+        return self._data
 
     @property
+    @method
     def weights(self) -> Any:
         """Return the weights, whose sum is 1."""
-        return self._as_given(self._weights)
+        return self._weights
 
     @property
+    @method
     def neff(self) -> Any:
         """Return the effective number of points."""
-        return self._as_given(self._neff)
+        return self._neff
 
     @property
+    @method
     def factor(self) -> Any:
         """Return the factor of the bandwidth."""
-        return self._as_given(self._factor)
+        return self._factor
 
     @property
+    @method
     def covariance(self) -> Any:
         """Return the covariance matrix of the kernels."""
-        return self._as_given(self._covariance)
+        return self._covariance
 
+    @method
     def scotts_factor(self) -> Any:
         """Return Scott's factor.
-
-        Returns
-        -------
-        array
 
         Examples
         --------
@@ -97,14 +85,11 @@ class gaussian_kde:
         >>> round(float(density.scotts_factor()), 4)
         0.8027
         """
-        return self._as_given(self._neff ** (-1.0 / (self.d + 4)))
+        return self._neff ** (-1.0 / (self.d + 4))
 
+    @method
     def silverman_factor(self) -> Any:
         """Return Silverman's factor.
-
-        Returns
-        -------
-        array
 
         Examples
         --------
@@ -113,20 +98,13 @@ class gaussian_kde:
         >>> round(float(density.silverman_factor()), 4)
         0.8503
         """
-        return self._as_given((self._neff * (self.d + 2.0) / 4.0) ** (-1.0 / (self.d + 4)))
+        return (self._neff * (self.d + 2.0) / 4.0) ** (-1.0 / (self.d + 4))
 
     def set_bandwidth(self, bw_method: Any = None) -> None:
         """Set the bandwidth.
 
-        Parameters
-        ----------
-        bw_method : {"scott", "silverman"}, number or callable, optional
-            Bandwidth factor. By default, the Scott factor.
-
-        Raises
-        ------
-        OperandError
-            If ``bw_method`` is not supported.
+        ``bw_method`` is "scott", "silverman", a number, or a callable that receives the estimate and returns the
+        factor.
 
         Examples
         --------
@@ -155,8 +133,17 @@ class gaussian_kde:
         spread = agrad.matmul(offset * self._weights, agrad.matrix_transpose(offset)) / free
         self._covariance = spread * (self._factor * self._factor)
 
-    @function
-    def _logpdf(self, x: Any, *given: Any) -> Any:
+    @method
+    def logpdf(self, x: Any) -> Any:
+        """Return the logarithm of the density at m points, shape (m,).
+
+        Examples
+        --------
+        >>> from agrad.scipy import stats
+        >>> density = stats.gaussian_kde(np.asarray([0.0, 1.0, 3.0]))
+        >>> density.logpdf(np.asarray([0.0, 2.0])).round(4)
+        array([-1.6521, -1.6916])
+        """
         x, data, weights, covariance = arrays(x, self._data, self._weights, self._covariance)
         x = agrad.reshape(x, (1, -1)) if x.ndim < 2 and self.d == 1 else x
         if x.ndim == 1 and x.shape[0] == self.d:
@@ -173,57 +160,9 @@ class gaussian_kde:
         norm = agrad.sum(agrad.log(agrad.linalg.diagonal(root))) + 0.5 * self.d * math.log(2 * math.pi)
         return agrad.logsumexp(terms, axis=1) - norm
 
-    @function
-    def _pdf(self, x: Any, *given: Any) -> Any:
-        return agrad.exp(agrad.asarray(self._logpdf(x, *given)))
-
-    def _as_given(self, x: Any) -> Any:
-        return function(lambda *given: x)(*self._given)
-
-    def logpdf(self, x: Any) -> Any:
-        """Return the logarithm of the density at points.
-
-        Parameters
-        ----------
-        x : array
-            Points, (points,) or (dimensions, points).
-
-        Returns
-        -------
-        array
-            One number for each point.
-
-        Raises
-        ------
-        ShapeError
-            If the points have another number of dimensions.
-
-        Examples
-        --------
-        >>> from agrad.scipy import stats
-        >>> density = stats.gaussian_kde(np.asarray([0.0, 1.0, 3.0]))
-        >>> density.logpdf(np.asarray([0.0, 2.0])).round(4)
-        array([-1.6521, -1.6916])
-        """
-        return self._logpdf(x, *self._given)
-
+    @method
     def evaluate(self, points: Any) -> Any:
-        """Return the density at points.
-
-        Parameters
-        ----------
-        points : array
-            Points, (points,) or (dimensions, points).
-
-        Returns
-        -------
-        array
-            One number for each point.
-
-        Raises
-        ------
-        ShapeError
-            If the points have another number of dimensions.
+        """Return the density at m points, shape (m,).
 
         Examples
         --------
@@ -232,21 +171,10 @@ class gaussian_kde:
         >>> density.evaluate(np.asarray([0.0, 2.0])).round(4)
         array([0.1917, 0.1842])
         """
-        return self._pdf(points, *self._given)
+        return agrad.exp(agrad.asarray(self.logpdf(points)))
 
     def pdf(self, x: Any) -> Any:
-        """Return the density at points.
-
-        Parameters
-        ----------
-        x : array
-            Points, (points,) or (dimensions, points).
-
-        Returns
-        -------
-        array
-            One number for each point.
-        """
+        """Return the density at m points, shape (m,)."""
         return self.evaluate(x)
 
     __call__ = evaluate

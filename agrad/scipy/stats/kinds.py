@@ -112,16 +112,7 @@ class Discrete(Distribution):
     def logpmf(self, k: Any, *args: Any, **kwds: Any) -> Any:
         """Return the logarithm of the probability, -inf off the support.
 
-        Parameters
-        ----------
-        k : array
-            Points. Numbers that are not integers are outside of the support.
-        *args, **kwds : arrays
-            Parameters, which broadcast with ``k``.
-
-        Returns
-        -------
-        array
+        ``k`` and the parameters broadcast. Numbers that are not integers are outside of the support.
         """
         given = self._whole(k, args, kwds)
         return given.fill(self._logpmf(given.z, *given.shapes), -agrad.inf, -agrad.inf)
@@ -130,16 +121,7 @@ class Discrete(Distribution):
     def pmf(self, k: Any, *args: Any, **kwds: Any) -> Any:
         """Return the probability, 0 outside of the support.
 
-        Parameters
-        ----------
-        k : array
-            Points. Numbers that are not integers are outside of the support.
-        *args, **kwds : arrays
-            Parameters, which broadcast with ``k``.
-
-        Returns
-        -------
-        array
+        ``k`` and the parameters broadcast. Numbers that are not integers are outside of the support.
         """
         given = self._whole(k, args, kwds)
         return given.fill(agrad.exp(self._logpmf(given.z, *given.shapes)), 0.0, 0.0)

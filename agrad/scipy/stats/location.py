@@ -35,6 +35,8 @@ class Norm(Symmetric):
     np.float64(0.25)
     """
 
+    moments: tuple[float, ...] = (0.0, 1.0, _LOG_ROOT_TWO_PI + 0.5)
+
     def _logpdf(self, z: Tensor) -> Tensor:
         return -0.5 * z * z - _LOG_ROOT_TWO_PI
 
@@ -46,15 +48,6 @@ class Norm(Symmetric):
 
     def _ppf(self, q: Tensor) -> Tensor:
         return special.ndtri(q)
-
-    def _mean(self) -> float:
-        return 0.0
-
-    def _var(self) -> float:
-        return 1.0
-
-    def _entropy(self) -> float:
-        return _LOG_ROOT_TWO_PI + 0.5
 
 
 class Laplace(Symmetric):
@@ -73,6 +66,8 @@ class Laplace(Symmetric):
     -1.0
     """
 
+    moments: tuple[float, ...] = (0.0, 2.0, 1 + math.log(2))
+
     def _logpdf(self, z: Tensor) -> Tensor:
         return -agrad.abs(z) - math.log(2)
 
@@ -89,15 +84,6 @@ class Laplace(Symmetric):
     def _ppf(self, q: Tensor) -> Tensor:
         left = q < 0.5
         return agrad.where(left, agrad.log(2 * q), -agrad.log(2 * (1 - q)))
-
-    def _mean(self) -> float:
-        return 0.0
-
-    def _var(self) -> float:
-        return 2.0
-
-    def _entropy(self) -> float:
-        return 1 + math.log(2)
 
 
 class Logistic(Symmetric):
@@ -116,6 +102,8 @@ class Logistic(Symmetric):
     -0.462117
     """
 
+    moments: tuple[float, ...] = (0.0, math.pi**2 / 3, 2.0)
+
     def _logpdf(self, z: Tensor) -> Tensor:
         return special.log_expit(z) + special.log_expit(-z)
 
@@ -127,15 +115,6 @@ class Logistic(Symmetric):
 
     def _ppf(self, q: Tensor) -> Tensor:
         return special.logit(q)
-
-    def _mean(self) -> float:
-        return 0.0
-
-    def _var(self) -> float:
-        return math.pi**2 / 3
-
-    def _entropy(self) -> float:
-        return 2.0
 
 
 class Cauchy(Symmetric):
@@ -154,6 +133,8 @@ class Cauchy(Symmetric):
     -1.0
     """
 
+    moments: tuple[float, ...] = (math.nan, math.nan, math.log(4 * math.pi))
+
     def _logpdf(self, z: Tensor) -> Tensor:
         return -math.log(math.pi) - 2 * agrad.log(agrad.hypot(agrad.ones_like(z), z))
 
@@ -166,15 +147,6 @@ class Cauchy(Symmetric):
         outer = 1 / agrad.tan(math.pi * chosen(far, tail, 0.25))
         inner = agrad.tan(math.pi * (chosen(far, agrad.full_like(q, 0.5), q) - 0.5))
         return agrad.where(far, agrad.where(q < 0.5, -outer, outer), inner)
-
-    def _mean(self) -> float:
-        return math.nan
-
-    def _var(self) -> float:
-        return math.nan
-
-    def _entropy(self) -> float:
-        return math.log(4 * math.pi)
 
 
 class Gumbel_R(Continuous):
@@ -192,6 +164,8 @@ class Gumbel_R(Continuous):
     >>> round(float(agrad.grad(stats.gumbel_r.logpdf)(1.0)), 6)
     -0.632121
     """
+
+    moments: tuple[float, ...] = (_EULER, math.pi**2 / 6, _EULER + 1)
 
     def _logpdf(self, z: Tensor) -> Tensor:
         return -z - agrad.exp(-z)
@@ -218,15 +192,6 @@ class Gumbel_R(Continuous):
     def _isf(self, q: Tensor) -> Tensor:
         return -agrad.log(-agrad.log1p(-q))
 
-    def _mean(self) -> float:
-        return _EULER
-
-    def _var(self) -> float:
-        return math.pi**2 / 6
-
-    def _entropy(self) -> float:
-        return _EULER + 1
-
 
 class Gumbel_L(Continuous):
     """The Gumbel distribution of minima.
@@ -243,6 +208,8 @@ class Gumbel_L(Continuous):
     >>> round(float(agrad.grad(stats.gumbel_l.logpdf)(1.0)), 6)
     -1.718282
     """
+
+    moments: tuple[float, ...] = (-_EULER, math.pi**2 / 6, _EULER + 1)
 
     def _logpdf(self, z: Tensor) -> Tensor:
         return gumbel_r._logpdf(-z)
@@ -265,15 +232,6 @@ class Gumbel_L(Continuous):
     def _isf(self, q: Tensor) -> Tensor:
         return -gumbel_r._ppf(q)
 
-    def _mean(self) -> float:
-        return -_EULER
-
-    def _var(self) -> float:
-        return math.pi**2 / 6
-
-    def _entropy(self) -> float:
-        return _EULER + 1
-
 
 class Expon(Continuous):
     """The exponential distribution.
@@ -292,6 +250,7 @@ class Expon(Continuous):
     """
 
     low: float = 0.0
+    moments: tuple[float, ...] = (1.0, 1.0, 1.0)
 
     def _logpdf(self, z: Tensor) -> Tensor:
         return -z
@@ -314,15 +273,6 @@ class Expon(Continuous):
     def _isf(self, q: Tensor) -> Tensor:
         return -agrad.log(q)
 
-    def _mean(self) -> float:
-        return 1.0
-
-    def _var(self) -> float:
-        return 1.0
-
-    def _entropy(self) -> float:
-        return 1.0
-
 
 class Uniform(Continuous):
     """The uniform distribution from loc to loc + scale.
@@ -342,6 +292,7 @@ class Uniform(Continuous):
 
     low: float = 0.0
     high: float = 1.0
+    moments: tuple[float, ...] = (0.5, 1 / 12, 0.0)
 
     def _logpdf(self, z: Tensor) -> Tensor:
         return z * 0
@@ -357,15 +308,6 @@ class Uniform(Continuous):
 
     def _isf(self, q: Tensor) -> Tensor:
         return 1 - q
-
-    def _mean(self) -> float:
-        return 0.5
-
-    def _var(self) -> float:
-        return 1 / 12
-
-    def _entropy(self) -> float:
-        return 0.0
 
 
 class HalfNorm(Continuous):
@@ -385,6 +327,7 @@ class HalfNorm(Continuous):
     """
 
     low: float = 0.0
+    moments: tuple[float, ...] = (math.sqrt(2 / math.pi), 1 - 2 / math.pi, 0.5 * math.log(math.pi / 2) + 0.5)
 
     def _logpdf(self, z: Tensor) -> Tensor:
         return -0.5 * z * z + (math.log(2) - _LOG_ROOT_TWO_PI)
@@ -405,15 +348,6 @@ class HalfNorm(Continuous):
 
     def _isf(self, q: Tensor) -> Tensor:
         return -special.ndtri(0.5 * q)
-
-    def _mean(self) -> float:
-        return math.sqrt(2 / math.pi)
-
-    def _var(self) -> float:
-        return 1 - 2 / math.pi
-
-    def _entropy(self) -> float:
-        return 0.5 * math.log(math.pi / 2) + 0.5
 
 
 class LogNorm(Continuous):

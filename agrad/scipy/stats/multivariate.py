@@ -1,12 +1,14 @@
 """Distributions of vectors."""
 
+import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 import agrad
 from agrad import Tensor, special
 from agrad.errors import ShapeError
-from agrad.scipy.shared import arrays, function
+from agrad.scipy.shared import arrays, function, named
 from agrad.scipy.stats.base import Frozen, chosen
 from agrad.scipy.stats.draws import Drawing
 
@@ -79,6 +81,17 @@ def _small(x: Tensor) -> float:
     return (1e3 if x.dtype == agrad.float32 else 1e6) * float(agrad.finfo(x.dtype).eps)
 
 
+def _exponential(log: Callable[..., Any], name: str, what: str) -> Callable[..., Any]:
+    """Return the method whose logarithm is ``log``, with the same signature."""
+
+    def method(*args: Any, **kwds: Any) -> Any:
+        """Return the {what}, with the arguments and the shape of its logarithm."""
+        return agrad.exp(agrad.asarray(log(*args, **kwds)))
+
+    method.__signature__ = inspect.signature(log)  # type: ignore[attr-defined]
+    return function(named(method, name, what))
+
+
 class Multivariate(Drawing):
     """Distribution of vectors with the SciPy methods."""
 
@@ -88,18 +101,7 @@ class Multivariate(Drawing):
         return type(self).__name__.lower().replace("multivariate", "multivariate_")
 
     def __call__(self, *args: Any, **kwds: Any) -> Frozen:
-        """Return the distribution with fixed parameters.
-
-        Parameters
-        ----------
-        *args, **kwds : arrays
-            The parameters.
-
-        Returns
-        -------
-        Frozen
-            An object with the same methods, without the parameters.
-        """
+        """Return the distribution with fixed parameters."""
         return Frozen(self, args, kwds)
 
 
@@ -124,27 +126,9 @@ class MultivariateNormal(Multivariate):
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """Return the logarithm of the density.
 
-        Parameters
-        ----------
-        x : array
-            Points along the last axis.
-        mean : array, optional
-            The mean, 0 by default.
-        cov : array
-            Covariance matrix. A number or a vector is the diagonal of a diagonal matrix.
-        allow_singular : bool
-            If True, accept a singular matrix. The density is the density in its range, and 0 at other points.
-            Derivatives are along changes that keep the rank.
-
-        Returns
-        -------
-        array
-            Without the last axis of ``x``.
-
-        Raises
-        ------
-        ShapeError
-            If shapes do not match.
+        ``x`` has shape (..., n), ``mean`` (n,), ``cov`` (n, n), or (n,) or () for a diagonal matrix. The result has
+        shape (...). If ``allow_singular`` is True, the density is the density in the range of the matrix, and 0 at
+        other points. Derivatives are then along changes that keep the rank.
         """
         x, mean, cov = _placed(x, mean, cov, "multivariate_normal")
         squared, log_det, rank, outside = _distance(x, mean, cov, allow_singular)
@@ -154,50 +138,11 @@ class MultivariateNormal(Multivariate):
             out = agrad.where(outside < (1e3 * _small(x) * largest) ** 2, out, agrad.full_like(out, -math.inf))
         return _squeezed(out)
 
-    @function
-    def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
-        """Return the density.
-
-        Parameters
-        ----------
-        x : array
-            Points along the last axis.
-        mean : array, optional
-            The mean, 0 by default.
-        cov : array
-            Covariance matrix. A number or a vector is the diagonal of a diagonal matrix.
-        allow_singular : bool
-            If True, accept a singular matrix. The density is the density in its range, and 0 at other points.
-            Derivatives are along changes that keep the rank.
-
-        Returns
-        -------
-        array
-            Without the last axis of ``x``.
-
-        Raises
-        ------
-        ShapeError
-            If shapes do not match.
-        """
-        return agrad.exp(agrad.asarray(self.logpdf(x, mean, cov, allow_singular)))
+    pdf: Callable[..., Any] = _exponential(logpdf, "pdf", "density")
 
     @function
     def entropy(self, mean: Any = None, cov: Any = 1) -> Any:
-        """Return the differential entropy.
-
-        Parameters
-        ----------
-        mean : array, optional
-            Mean. Only its length is used.
-        cov : array
-            Covariance matrix. A number or a vector is the diagonal of a diagonal matrix.
-
-        Returns
-        -------
-        array
-            One number.
-        """
+        """Return the differential entropy, of shape ()."""
         cov = _fitted(0.0, mean, cov, "multivariate_normal")[2]
         d = cov.shape[0]
         log_det = _distance(agrad.zeros_like(cov), agrad.zeros_like(cov[0, :]), cov)[1]
@@ -225,28 +170,10 @@ class MultivariateT(Multivariate):
     def logpdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singular: bool = False) -> Any:
         """Return the logarithm of the density.
 
-        Parameters
-        ----------
-        x : array
-            Points along the last axis.
-        loc : array, optional
-            The center, 0 by default.
-        shape : array
-            Positive definite matrix. A number or a vector is the diagonal of a diagonal matrix.
-        df : array
-            The degrees of freedom, a number above 0.
-        allow_singular : bool
-            As for ``pdf``. In SciPy, ``logpdf`` accepts singular matrices without it.
-
-        Returns
-        -------
-        array
-            Without the last axis of ``x``.
-
-        Raises
-        ------
-        ShapeError
-            If shapes do not match.
+        ``x`` has shape (..., n), ``loc`` (n,), ``shape`` (n, n), or (n,) or () for a diagonal matrix, and ``df`` is a
+        number greater than 0. The result has shape (...). If ``allow_singular`` is True, only the parts of points in
+        the range of the matrix count, and derivatives are along changes that keep the rank. SciPy accepts singular
+        matrices without it.
         """
         x, df = arrays(x, df)
         if df.ndim:
@@ -259,35 +186,7 @@ class MultivariateT(Multivariate):
         top = special.gammaln(rank) - special.betaln(0.5 * df, rank) - rank * agrad.log(df * math.pi) - 0.5 * log_det
         return _squeezed(top - half * agrad.log1p(squared / df))
 
-    @function
-    def pdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singular: bool = False) -> Any:
-        """Return the density.
-
-        Parameters
-        ----------
-        x : array
-            Points along the last axis.
-        loc : array, optional
-            The center, 0 by default.
-        shape : array
-            Positive definite matrix. A number or a vector is the diagonal of a diagonal matrix.
-        df : array
-            The degrees of freedom, a number above 0.
-        allow_singular : bool
-            Take a matrix of a lower rank, whose derivative is that along changes that keep it. Places count by what
-            of them lies in its range.
-
-        Returns
-        -------
-        array
-            Without the last axis of ``x``.
-
-        Raises
-        ------
-        ShapeError
-            If shapes do not match.
-        """
-        return agrad.exp(agrad.asarray(self.logpdf(x, loc, shape, df, allow_singular)))
+    pdf: Callable[..., Any] = _exponential(logpdf, "pdf", "density")
 
 
 class Dirichlet(Multivariate):
@@ -311,27 +210,8 @@ class Dirichlet(Multivariate):
     def logpdf(self, x: Any, alpha: Any) -> Any:
         """Return the logarithm of the density.
 
-        Parameters
-        ----------
-        x : array
-            Points along the first axis, with K numbers or the first K - 1.
-        alpha : array
-            K parameters above 0.
-
-        Returns
-        -------
-        array
-            Without the first axis of ``x``.
-
-        Raises
-        ------
-        ShapeError
-            If shapes do not match.
-
-        Notes
-        -----
-        The result is NaN if a point is negative or its sum is not 1, or if a parameter is not positive. SciPy raises an
-        error there.
+        ``x`` has shape (K, ...) or (K - 1, ...), ``alpha`` (K,), the result (...). It is NaN if a point is negative or
+        its sum is not 1, or if a parameter is not positive. SciPy raises an error there.
         """
         x, alpha = arrays(x, alpha)
         if alpha.ndim != 1:
@@ -350,60 +230,17 @@ class Dirichlet(Multivariate):
         out = top + agrad.sum(special.xlogy(column - 1, x), axis=0)
         return _squeezed(chosen(bad, agrad.full_like(out, agrad.nan), out))
 
-    @function
-    def pdf(self, x: Any, alpha: Any) -> Any:
-        """Return the density.
-
-        Parameters
-        ----------
-        x : array
-            Points along the first axis, with K numbers or the first K - 1.
-        alpha : array
-            K parameters above 0.
-
-        Returns
-        -------
-        array
-            Without the first axis of ``x``.
-
-        Raises
-        ------
-        ShapeError
-            If shapes do not match.
-        """
-        return agrad.exp(agrad.asarray(self.logpdf(x, alpha)))
+    pdf: Callable[..., Any] = _exponential(logpdf, "pdf", "density")
 
     @function
     def mean(self, alpha: Any) -> Any:
-        """Return the mean.
-
-        Parameters
-        ----------
-        alpha : array
-            K parameters above 0.
-
-        Returns
-        -------
-        array
-            K numbers.
-        """
+        """Return the mean, of shape (K,)."""
         (alpha,) = arrays(alpha)
         return alpha / agrad.sum(alpha)
 
     @function
     def var(self, alpha: Any) -> Any:
-        """Return the variances.
-
-        Parameters
-        ----------
-        alpha : array
-            K parameters above 0.
-
-        Returns
-        -------
-        array
-            K numbers.
-        """
+        """Return the variances, of shape (K,)."""
         (alpha,) = arrays(alpha)
         total = agrad.sum(alpha)
         return alpha * (total - alpha) / (total * total * (total + 1))
@@ -442,25 +279,9 @@ class Multinomial(Multivariate):
     def logpmf(self, x: Any, n: Any, p: Any) -> Any:
         """Return the logarithm of the probability.
 
-        Parameters
-        ----------
-        x : array
-            Counts, along the last axis.
-        n : array
-            The numbers of trials.
-        p : array
-            Probabilities, along the last axis.
-
-        Returns
-        -------
-        array
-            Without the last axis: -inf for counts that are negative, not whole or of another sum than n, and NaN for
-            parameters that are not valid.
-
-        Raises
-        ------
-        ShapeError
-            If ``p`` is a scalar.
+        Counts ``x`` and probabilities ``p`` have shape (..., K), trials ``n`` (...), which broadcast. The result has
+        shape (...). It is -inf for counts that are negative, not integers or of another sum than n, and NaN for
+        parameters that are not valid.
         """
         x, n, p = _trials(x, n, p)
         bad = agrad.any((p < -1e-12) | (p > 1), axis=-1) | (n < 0) | (n != agrad.floor(n))
@@ -470,30 +291,7 @@ class Multinomial(Multivariate):
         out = special.gammaln(n + 1) + agrad.sum(special.xlogy(inner, p) - special.gammaln(inner + 1), axis=-1)
         return chosen(bad, agrad.full_like(out, agrad.nan), chosen(some, out, -agrad.inf))
 
-    @function
-    def pmf(self, x: Any, n: Any, p: Any) -> Any:
-        """Return the probability.
-
-        Parameters
-        ----------
-        x : array
-            Counts, along the last axis.
-        n : array
-            The numbers of trials.
-        p : array
-            Probabilities, along the last axis.
-
-        Returns
-        -------
-        array
-            Without the last axis.
-
-        Raises
-        ------
-        ShapeError
-            If ``p`` is a scalar.
-        """
-        return agrad.exp(agrad.asarray(self.logpmf(x, n, p)))
+    pmf: Callable[..., Any] = _exponential(logpmf, "pmf", "probability")
 
 
 multivariate_normal: MultivariateNormal = MultivariateNormal()

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import agrad
 from agrad import Tensor
 from agrad.errors import OperandError, ShapeError
-from agrad.scipy.shared import array, arrays, function
+from agrad.scipy.shared import array, arrays, function, unsupported
 from agrad.scipy.stats.base import chosen
 
 __all__ = ["entropy", "pearsonr", "sem", "zscore"]
@@ -17,30 +17,13 @@ class Correlation(NamedTuple):
     statistic: Any
 
 
+@unsupported("nan_policy", fix="Remove the NaNs first", error=OperandError)
 @function
 def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Tensor:
     """Return offsets from the mean, divided by the standard deviation.
 
-    Parameters
-    ----------
-    a : array
-        Samples.
-    axis : int or None
-        Axis of samples. If None, all elements.
-    ddof : int
-        The number of degrees of freedom that the standard deviation leaves out.
-    nan_policy : {"propagate"}
-        Other policies are not supported.
-
-    Returns
-    -------
-    array
-        Array with the shape of ``a``. It is NaN if all samples are equal.
-
-    Raises
-    ------
-    OperandError
-        If ``nan_policy`` is not supported.
+    Like ``scipy.stats.zscore``: the result has the shape of ``a``. It is NaN if all samples are equal. Other policies
+    than ``nan_policy="propagate"`` are not supported.
 
     Examples
     --------
@@ -51,8 +34,6 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     >>> agrad.grad(lambda x: stats.zscore(x)[2])(x).round(6)
     array([ 0.044087, -0.055108,  0.011022])
     """
-    if nan_policy != "propagate":
-        raise OperandError(f"zscore: nan_policy={nan_policy!r} is not supported. Remove the NaNs first.")
     a = array(a)
     offset = a - agrad.mean(a, axis=axis, keepdims=True)
     spread = agrad.std(a, axis=axis, correction=ddof, keepdims=True)
@@ -64,19 +45,7 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
 def sem(a: Any, axis: int | None = 0, ddof: int = 1) -> Tensor:
     """Return the standard error of the mean.
 
-    Parameters
-    ----------
-    a : array
-        Samples.
-    axis : int or None
-        Axis of samples. If None, all elements.
-    ddof : int
-        The number of degrees of freedom that the standard deviation leaves out.
-
-    Returns
-    -------
-    array
-        Without the axis.
+    Like ``scipy.stats.sem``: the axis is removed.
 
     Examples
     --------
@@ -96,22 +65,8 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1) -> Tensor:
 def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
     """Return the correlation coefficient of samples, without a p-value.
 
-    Parameters
-    ----------
-    x, y : array
-        Samples, which broadcast.
-    axis : int or None
-        Axis of samples. If None, all elements.
-
-    Returns
-    -------
-    Correlation
-        Named tuple with the field ``statistic``. It is NaN if all samples are equal.
-
-    Raises
-    ------
-    ShapeError
-        If there are fewer than two samples.
+    Like ``scipy.stats.pearsonr``: ``x`` and ``y`` broadcast, and the axis is removed. The result has only the field
+    ``statistic``, which is NaN if all samples are equal.
 
     Examples
     --------
@@ -141,25 +96,8 @@ def pearsonr(x: Any, y: Any, *, axis: int | None = 0) -> Any:
 def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -> Tensor:
     """Return the entropy of a distribution, or its relative entropy to another.
 
-    Parameters
-    ----------
-    pk : array
-        Probabilities. They are divided by their sum.
-    qk : array, optional
-        Probabilities of the other distribution, which broadcast with ``pk``.
-    base : float, optional
-        The base of the logarithm, by default e.
-    axis : int
-        The axis of the probabilities.
-
-    Returns
-    -------
-    array
-
-    Raises
-    ------
-    OperandError
-        If ``base`` is not greater than 0.
+    Like ``scipy.stats.entropy``: ``pk`` and ``qk`` broadcast, are divided by their sums, and the axis is removed.
+    ``base`` is a constant greater than 0.
 
     Examples
     --------
