@@ -90,6 +90,10 @@ def _constants(x: Any) -> tuple[Any, Any]:
     return scale, in_digits_of(x, 0.044715, lambda xp, one: 44715 * one / 1000000)
 
 
+_FAR = (-6e4, 6e4)
+"""Numbers of every floating dtype at which the factors of ``gelu`` and its derivative are 0: infinity times 0 is NaN."""
+
+
 def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     """Return each element times the standard normal distribution function of it.
 
@@ -122,6 +126,7 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     np.float64(0.5)
     """
     _check_real("gelu", x)
+    x = xp.maximum(x, _FAR[0])
     if approximate:
         scale, cubic = _constants(x)
         return 0.5 * x * (1 + xp.tanh((x + x * cubic * x * x) * scale))
@@ -134,6 +139,7 @@ def _gelu_rule(xp: Any, g: Any, x: Any, *, approximate: bool) -> Any:
         scale, cubic = _constants(x)
         u = xp.tanh((x + x * cubic * x * x) * scale)
         return g * (0.5 * (1 + u) + 0.5 * x * (1 - u * u) * ((1 + x * (3 * cubic) * x) * scale))
+    x = xp.clip(x, *_FAR)
     density = xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
     return g * (0.5 * erfc(x * -math.sqrt(0.5)) + x * density)
 
