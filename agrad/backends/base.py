@@ -47,7 +47,7 @@ class Backend:
     - ``setitem(x, value, *indices, index)``: a new array equal to ``x`` but for ``value`` at the index.
     - ``arange_like(x, n)``: the integers from 0 to n - 1 on the device of ``x``.
     - ``from_parts(x1, x2)``: complex numbers of their real and imaginary parts, of one dtype.
-    - ``convolution(x, w, *, strides, padding, x_dilation, w_dilation, groups)``: the correlation of neural networks.
+    - ``convolution(x, w, *, how)``: the correlation of neural networks; ``how`` is a ``Windows``.
     - ``iterate(going, step, *values)``: the values after ``values = step(*values)``, repeated while ``going(*values)``.
     - ``scatter_add(g, *indices, index, shape)``: zeros of ``shape`` with ``g`` added at the index; repeated
       indices accumulate.

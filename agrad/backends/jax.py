@@ -16,6 +16,7 @@ import numpy as np
 from agrad import philox
 from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
+from agrad.backends.convolution import Windows
 from agrad.backends.indexing import check_bounds, explicit, host_index, positions
 from agrad.backends.numpy.linalg import unpacked
 from agrad.errors import DtypeError, TracedValueError
@@ -84,16 +85,22 @@ def setitem(x: jax.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) 
     return array.at[where].set(value).reshape(x.shape)
 
 
-def convolution(
-    x: jax.Array, w: jax.Array, /, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
-) -> jax.Array:
+def convolution(x: jax.Array, w: jax.Array, /, *, how: Windows) -> jax.Array:
+    padding: Any = how.padding
+    x_dilation: Any = how.x_dilation
     if any(min(pair) < 0 for pair in padding):
         # XLA's convolutions on the CPU read outside of x where one end is cut and the other padded
         cuts = [(min(low, 0), min(high, 0), d - 1) for (low, high), d in zip(padding, x_dilation, strict=True)]
         x = jax.lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (0, 0, 0), *cuts])
         padding, x_dilation = [(max(low, 0), max(high, 0)) for low, high in padding], [1] * len(padding)
     return jax.lax.conv_general_dilated(
-        x, w, strides, padding, lhs_dilation=x_dilation, rhs_dilation=w_dilation, feature_group_count=groups
+        x,
+        w,
+        how.strides,
+        padding,
+        lhs_dilation=x_dilation,
+        rhs_dilation=how.w_dilation,
+        feature_group_count=how.groups,
     )
 
 

@@ -91,7 +91,7 @@ def _constants(x: Any) -> tuple[Any, Any]:
 
 
 _FAR = (-6e4, 6e4)
-"""Numbers of every floating dtype at which the factors of ``gelu`` and its derivative are 0: infinity times 0 is NaN."""
+"""Numbers of every floating dtype that stand for infinities in ``gelu``: infinity times 0 is NaN."""
 
 
 def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
