@@ -52,12 +52,6 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
     Raises
     ------
-    OperandError
-        If a number is negative.
-    DtypeError
-        If the array has another dtype.
-    ShapeError
-        If the array and the axis have different lengths.
     TracedValueError
         If the values of the array are not known, in a traced function.
 
@@ -145,11 +139,6 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     -------
     array
 
-    Raises
-    ------
-    OperandError
-        If a number is negative.
-
     Examples
     --------
     >>> agrad.tile(np.asarray([1.0, 2.0]), (2,))
@@ -195,13 +184,6 @@ def roll(x: Any, /, shift: Any, *, axis: Axes = None) -> Any:
     -------
     array
         Array of the shape of ``x``.
-
-    Raises
-    ------
-    ShapeError
-        If the numbers of shifts and axes differ.
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -257,11 +239,6 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     tuple of arrays
         Views if the library returns views, so that writes to a part change ``x``.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.unstack(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
@@ -311,13 +288,6 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     Returns
     -------
     array
-
-    Raises
-    ------
-    OperandError
-        If ``n`` is negative.
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------

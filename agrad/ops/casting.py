@@ -188,11 +188,6 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     -------
     bool
 
-    Raises
-    ------
-    ValueError
-        If the name is not a kind.
-
     Examples
     --------
     >>> agrad.isdtype(agrad.float32, "real floating"), agrad.isdtype(agrad.int8, ("bool", "real floating"))
@@ -265,11 +260,6 @@ def finfo(type: Any, /) -> FInfo:
     FInfo
         ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal`` and ``dtype``.
 
-    Raises
-    ------
-    DtypeError
-        If the dtype is another one.
-
     Examples
     --------
     >>> agrad.finfo(agrad.float32).bits, float(agrad.finfo(agrad.float64).eps)
@@ -301,11 +291,6 @@ def iinfo(type: Any, /) -> IInfo:
     -------
     IInfo
         ``bits``, ``max``, ``min`` and ``dtype``.
-
-    Raises
-    ------
-    DtypeError
-        If the dtype is another one.
 
     Examples
     --------

@@ -109,11 +109,6 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     array
         Array of the shape of ``x``.
 
-    Raises
-    ------
-    DtypeError
-        If the array is complex.
-
     Notes
     -----
     D. Hendrycks and K. Gimpel (2016), arXiv:1606.08415.
@@ -340,8 +335,6 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
 
     Raises
     ------
-    DtypeError
-        If the logits are complex.
     IndexRangeError
         If a label is out of range and the labels are a NumPy array.
 
@@ -411,14 +404,8 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean")
 
     Raises
     ------
-    ShapeError
-        If the shapes do not fit.
-    DtypeError
-        If the logits are complex, or class labels have another dtype.
     IndexRangeError
         If a label is out of range and the labels are a NumPy array. Other libraries would have to synchronize first.
-    ValueError
-        If ``reduction`` has another value.
 
     Examples
     --------
@@ -499,11 +486,6 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     -------
     array
         Array of shape (..., n).
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit.
 
     Examples
     --------

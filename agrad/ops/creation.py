@@ -47,13 +47,6 @@ def zeros(
     -------
     Tensor
 
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
-
     Examples
     --------
     >>> agrad.zeros(3)
@@ -88,13 +81,6 @@ def ones(
     -------
     Tensor
 
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
-
     Examples
     --------
     >>> agrad.ones((2, 2))
@@ -125,13 +111,6 @@ def empty(
     Returns
     -------
     Tensor
-
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -170,13 +149,6 @@ def full(
     Returns
     -------
     Tensor
-
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -230,13 +202,6 @@ def arange(
     Tensor
         Array with one axis.
 
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
-
     Examples
     --------
     >>> agrad.arange(1.0, 7.0, 2.0)
@@ -287,13 +252,6 @@ def linspace(
     -------
     Tensor
         Array of shape (num,).
-
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -350,13 +308,6 @@ def eye(
     -------
     Tensor
         Array of shape (n_rows, n_cols).
-
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -496,11 +447,6 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     array
         A Tensor if ``x`` is a Tensor, otherwise a plain array.
 
-    Raises
-    ------
-    ShapeError
-        If ``fill_value`` is not a scalar.
-
     Examples
     --------
     >>> agrad.full_like(np.asarray([1.0, 2.0]), 7.0)
@@ -535,13 +481,6 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     -------
     tuple of arrays
         One for each argument, of one shape.
-
-    Raises
-    ------
-    OperandError
-        If an array is not 1-D.
-    ValueError
-        If ``indexing`` has another value.
 
     Examples
     --------

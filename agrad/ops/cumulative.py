@@ -42,11 +42,6 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     array
         Array of the shape of ``x``, or one longer along ``axis``.
 
-    Raises
-    ------
-    ShapeError
-        If the axis is out of range, or is None for an array with several axes.
-
     Examples
     --------
     >>> agrad.cumulative_sum(np.asarray([1.0, 2.0, 3.0]))
@@ -140,11 +135,6 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     -------
     array
         Array of the shape of ``x``, or one longer along ``axis``.
-
-    Raises
-    ------
-    ShapeError
-        If the axis is out of range, or is None for an array with several axes.
 
     Examples
     --------

@@ -183,11 +183,6 @@ def svd(x: A, /, *, full_matrices: bool = True) -> SVDResult[A]:
         Named tuple, with k = min(m, n): ``U`` (..., m, m), ``S`` (..., k), real and descending, and ``Vh`` (..., n, n);
         without ``full_matrices`` (..., m, k), (..., k) and (..., k, n).
 
-    Raises
-    ------
-    ShapeError
-        If the array has fewer than two axes.
-
     Notes
     -----
     Derivatives: Z.-Q. Wan and S.-X. Zhang (2019), arXiv:1909.02659; M. Giles, "An extended collection of matrix
@@ -228,11 +223,6 @@ def svdvals(x: Any, /) -> Any:
     -------
     array
         Real, of shape (..., min(m, n)).
-
-    Raises
-    ------
-    ShapeError
-        If the array has fewer than two axes.
 
     Examples
     --------
@@ -328,13 +318,6 @@ def qr(x: A, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult
         Named tuple, with k = min(m, n): ``Q`` (..., m, k), with orthonormal columns, and ``R`` (..., k, n), upper
         triangular; in the mode ``"complete"`` (..., m, m) and (..., m, n).
 
-    Raises
-    ------
-    OperandError
-        If ``mode`` has another value.
-    ShapeError
-        If the array has fewer than two axes.
-
     Notes
     -----
     Derivatives: S. F. Walter and L. Lehmann (2018), arXiv:1009.6112; of wide matrices D. A. O. Roberts and L. R.
@@ -418,8 +401,6 @@ def lu(x: A, /) -> LUResult[A]:
 
     Raises
     ------
-    ShapeError
-        If the array has fewer than two axes.
     MissingFunctionError
         If the array library does not define the function.
 

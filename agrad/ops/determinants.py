@@ -172,11 +172,6 @@ def det(x: Any, /) -> Any:
     array
         Array of shape (...).
 
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
-
     Examples
     --------
     >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
@@ -234,11 +229,6 @@ def slogdet(x: A, /) -> SlogdetResult[A]:
     SlogdetResult
         Named tuple: ``sign`` and ``logabsdet``, which is real, of shape (...).
 
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
-
     Examples
     --------
     >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
@@ -268,11 +258,6 @@ def logdet(x: Any, /) -> Any:
         Array of shape (...). The logarithm of a negative real determinant is NaN, with the derivative
         of ``logabsdet`` of ``slogdet``. The logarithm of a complex determinant has an imaginary part from -pi to pi,
         and the logarithm of 0 is -inf.
-
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
 
     Notes
     -----
@@ -338,11 +323,6 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     array
         Array of shape (..., n, m).
 
-    Raises
-    ------
-    ShapeError
-        If the array has fewer than two axes.
-
     Notes
     -----
     Derivatives: G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
@@ -394,11 +374,6 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     -------
     array
         Integers of shape (...), a constant.
-
-    Raises
-    ------
-    ShapeError
-        If the array has fewer than two axes.
 
     Examples
     --------

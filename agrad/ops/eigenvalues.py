@@ -86,11 +86,6 @@ def eigh(x: A, /) -> EighResult[A]:
         Named tuple: ``eigenvalues`` (..., n), real and ascending, and ``eigenvectors`` (..., n, n), orthonormal
         columns.
 
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
-
     Notes
     -----
     Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 3.1; of complex
@@ -132,11 +127,6 @@ def eigvalsh(x: Any, /) -> Any:
     -------
     array
         Real, of shape (..., n).
-
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
 
     Examples
     --------
@@ -201,8 +191,6 @@ def eig(x: A, /) -> EighResult[A]:
 
     Raises
     ------
-    ShapeError
-        If the matrices are not square.
     MissingFunctionError
         If the array library does not define ``eig``.
 
@@ -241,8 +229,6 @@ def eigvals(x: Any, /) -> Any:
 
     Raises
     ------
-    ShapeError
-        If the matrices are not square.
     MissingFunctionError
         If the array library defines neither.
 

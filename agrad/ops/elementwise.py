@@ -642,11 +642,6 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     array
         Array of the broadcast shape.
 
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
-
     Examples
     --------
     >>> agrad.clip(np.asarray([-2.0, 0.5, 3.0]), 0.0, 1.0)

@@ -135,13 +135,6 @@ def fft(
     array
         Complex.
 
-    Raises
-    ------
-    ShapeError
-        If a length is less than 1 or an axis is out of range.
-    OperandError
-        If ``norm`` has another value.
-
     Examples
     --------
     >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
@@ -174,13 +167,6 @@ def ifft(
     -------
     array
         Complex.
-
-    Raises
-    ------
-    ShapeError
-        If a length is less than 1 or an axis is out of range.
-    OperandError
-        If ``norm`` has another value.
 
     Examples
     --------
@@ -215,13 +201,6 @@ def rfft(
     array
         The first n // 2 + 1 values along ``axis``; the other ones are their conjugates.
 
-    Raises
-    ------
-    ShapeError
-        If a length is less than 1 or an axis is out of range.
-    OperandError
-        If ``norm`` has another value.
-
     Examples
     --------
     >>> x = np.asarray([1.0, 2.0, 0.0, 2.0])
@@ -255,13 +234,6 @@ def irfft(
     array
         Real, of n values along ``axis``.
 
-    Raises
-    ------
-    ShapeError
-        If a length is less than 1 or an axis is out of range.
-    OperandError
-        If ``norm`` has another value.
-
     Examples
     --------
     >>> agrad.fft.irfft(agrad.fft.rfft(np.asarray([1.0, 2.0, 0.0])), n=3).round(6)
@@ -294,13 +266,6 @@ def hfft(
     array
         Real, of n values along ``axis``.
 
-    Raises
-    ------
-    ShapeError
-        If a length is less than 1 or an axis is out of range.
-    OperandError
-        If ``norm`` has another value.
-
     Examples
     --------
     >>> agrad.fft.hfft(np.asarray([1.0, 2.0, 3.0]) + 0j)
@@ -332,13 +297,6 @@ def ihfft(
     -------
     array
         Complex, the first n // 2 + 1 values along ``axis``.
-
-    Raises
-    ------
-    ShapeError
-        If a length is less than 1 or an axis is out of range.
-    OperandError
-        If ``norm`` has another value.
 
     Examples
     --------
@@ -375,13 +333,6 @@ def fftn(
     -------
     array
         Complex.
-
-    Raises
-    ------
-    ShapeError
-        If a length is less than 1 or an axis is out of range.
-    OperandError
-        If ``norm`` has another value.
 
     Examples
     --------
@@ -423,13 +374,6 @@ def ifftn(
     array
         Complex.
 
-    Raises
-    ------
-    ShapeError
-        If a length is less than 1 or an axis is out of range.
-    OperandError
-        If ``norm`` has another value.
-
     Examples
     --------
     >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]]) + 0j
@@ -470,13 +414,6 @@ def rfftn(
     array
         Complex, with n // 2 + 1 values along the last of ``axes``.
 
-    Raises
-    ------
-    ShapeError
-        If a length is less than 1 or an axis is out of range.
-    OperandError
-        If ``norm`` has another value.
-
     Examples
     --------
     >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
@@ -516,13 +453,6 @@ def irfftn(
     -------
     array
         Real.
-
-    Raises
-    ------
-    ShapeError
-        If a length is less than 1 or an axis is out of range.
-    OperandError
-        If ``norm`` has another value.
 
     Examples
     --------

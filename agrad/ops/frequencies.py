@@ -33,11 +33,6 @@ def fftshift(x: Any, /, *, axes: Axes = None) -> Any:
     array
         Array of the shape of ``x``.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.fft.fftshift(np.asarray([0.0, 1.0, -2.0, -1.0]))
@@ -62,11 +57,6 @@ def ifftshift(x: Any, /, *, axes: Axes = None) -> Any:
     -------
     array
         Array of the shape of ``x``.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -112,11 +102,6 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None,
     Tensor
         A constant of shape (n,).
 
-    Raises
-    ------
-    ShapeError
-        If the length is less than 1.
-
     Examples
     --------
     >>> agrad.fft.fftfreq(4, d=0.5)
@@ -146,11 +131,6 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     -------
     Tensor
         A constant of shape (n // 2 + 1,).
-
-    Raises
-    ------
-    ShapeError
-        If the length is less than 1.
 
     Examples
     --------

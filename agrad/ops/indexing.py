@@ -241,15 +241,6 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     array
         As long along ``axis`` as ``indices``.
 
-    Raises
-    ------
-    OperandError
-        If no axis is given for an array of more axes than one.
-    DtypeError
-        If the indices have another dtype.
-    MixedBackendsError
-        If the indices belong to another library.
-
     Examples
     --------
     >>> agrad.take(np.asarray([10.0, 20.0, 30.0]), np.asarray([2, 0, 2]))
@@ -325,13 +316,6 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     -------
     array
         Array of the broadcast shape.
-
-    Raises
-    ------
-    OperandError
-        If the indices have another number of axes or another dtype.
-    MixedBackendsError
-        If the indices belong to another library.
 
     Examples
     --------

@@ -52,11 +52,6 @@ def outer(x1: Any, x2: Any, /) -> Any:
     array
         Array of shape (m, n).
 
-    Raises
-    ------
-    ShapeError
-        If an array is not 1-D.
-
     Examples
     --------
     >>> x, y = np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0])
@@ -132,13 +127,6 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     array
         Array of shape (..., m, n).
 
-    Raises
-    ------
-    ShapeError
-        If lengths do not match, or an array is a scalar.
-    OperandError
-        If an argument is a number.
-
     Examples
     --------
     >>> a, x = np.asarray([[1.0, 2.0], [3.0, 4.0]]), np.asarray([1.0, 10.0])
@@ -187,11 +175,6 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     array
         Array of the shape of ``x``.
 
-    Raises
-    ------
-    ShapeError
-        If ``x`` has fewer than two axes.
-
     Examples
     --------
     >>> agrad.tril(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
@@ -222,11 +205,6 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     -------
     array
         Array of the shape of ``x``.
-
-    Raises
-    ------
-    ShapeError
-        If ``x`` has fewer than two axes.
 
     Examples
     --------
@@ -393,11 +371,6 @@ def inv(xp: Any, x: Any, /) -> Any:
     array
         Array of the shape of ``x``.
 
-    Raises
-    ------
-    ShapeError
-        If ``x`` has fewer than two axes.
-
     Notes
     -----
     Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 2.2.3.
@@ -452,11 +425,6 @@ def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
     -------
     array
         Array of the shape of ``x``.
-
-    Raises
-    ------
-    ShapeError
-        If ``x`` has fewer than two axes.
 
     Notes
     -----

@@ -72,11 +72,6 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     array
         A view if the library returns one.
 
-    Raises
-    ------
-    ShapeError
-        If the size of the shape differs.
-
     Examples
     --------
     >>> agrad.reshape(np.asarray([1.0, 2.0, 3.0, 4.0]), (2, -1))
@@ -124,11 +119,6 @@ def permute_dims(x: Any, /, axes: Sequence[SupportsIndex]) -> Any:
     -------
     array
 
-    Raises
-    ------
-    ShapeError
-        If the axes are not a permutation.
-
     Examples
     --------
     >>> agrad.permute_dims(np.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -152,11 +142,6 @@ def matrix_transpose(xp: Any, x: Any, /) -> Any:
     -------
     array
         Array of shape (..., n, m).
-
-    Raises
-    ------
-    ShapeError
-        If the array has fewer than two axes.
 
     Examples
     --------
@@ -187,13 +172,6 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     Returns
     -------
     array
-
-    Raises
-    ------
-    ShapeError
-        If axes are not distinct, or the numbers of sources and destinations differ.
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -254,11 +232,6 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
     -------
     array
 
-    Raises
-    ------
-    ShapeError
-        If the array does not broadcast to the shape.
-
     Examples
     --------
     >>> agrad.broadcast_to(np.asarray([1.0, 2.0]), (3, 2))
@@ -289,11 +262,6 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     tuple of arrays
         Arrays of the same shape.
 
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
-
     Examples
     --------
     >>> x, y = agrad.broadcast_arrays(np.asarray([1.0, 2.0]), np.asarray([[10.0], [20.0]]))
@@ -322,11 +290,6 @@ def expand_dims(x: Any, /, axis: SupportsIndex | Sequence[SupportsIndex] = 0) ->
     Returns
     -------
     array
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -359,13 +322,6 @@ def squeeze(x: Any, /, axis: SupportsIndex | Sequence[SupportsIndex]) -> Any:
     Returns
     -------
     array
-
-    Raises
-    ------
-    ShapeError
-        If an axis has another length.
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -419,13 +375,6 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     -------
     array
 
-    Raises
-    ------
-    ShapeError
-        If other lengths differ, or there are no arrays.
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> x, y = np.asarray([1.0, 2.0]), np.asarray([3.0])
@@ -473,13 +422,6 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     -------
     array
 
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, or there are no arrays.
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.stack([np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0])], axis=1)
@@ -523,11 +465,6 @@ def flip(x: Any, /, *, axis: Axes = None) -> Any:
     -------
     array
         Array of the shape of ``x``.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------

@@ -111,11 +111,6 @@ def matrix_exp(x: Any, /) -> Any:
     array
         Array of the shape of ``x``.
 
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
-
     Notes
     -----
     As ``torch.linalg.matrix_exp`` and ``jax.scipy.linalg.expm``. N. J. Higham, "The scaling and squaring method for the

@@ -104,13 +104,6 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
     array
         Real array without the reduced axes, or with them as axes of length one.
 
-    Raises
-    ------
-    OperandError
-        If the order is not a number.
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> x = np.asarray([3.0, 4.0])
@@ -150,13 +143,6 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     -------
     array
         Real, of shape (...).
-
-    Raises
-    ------
-    OperandError
-        If the order has another value.
-    ShapeError
-        If the array has fewer than two axes.
 
     Examples
     --------

@@ -53,11 +53,6 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     array
         Array of shape (..., k); k is 0 beyond the corners. A view if the library returns one.
 
-    Raises
-    ------
-    ShapeError
-        If the array has fewer than two axes.
-
     Examples
     --------
     >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
@@ -88,11 +83,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     -------
     array
         Array of shape (...).
-
-    Raises
-    ------
-    ShapeError
-        If the array has fewer than two axes.
 
     Examples
     --------
@@ -148,11 +138,6 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     array
         Array of the broadcast shape.
 
-    Raises
-    ------
-    ShapeError
-        If the vectors have another length.
-
     Examples
     --------
     >>> x, y = np.asarray([1.0, 0.0, 0.0]), np.asarray([0.0, 1.0, 0.0])
@@ -202,11 +187,6 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     -------
     array
         Array of the broadcast shape without ``axis``.
-
-    Raises
-    ------
-    ShapeError
-        If lengths along ``axis`` differ, or shapes do not broadcast.
 
     Examples
     --------
@@ -302,13 +282,6 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     -------
     array
         Array with the other axes of ``x1`` followed by the other axes of ``x2``.
-
-    Raises
-    ------
-    ShapeError
-        If the axes are not pairs, or their lengths differ.
-    OperandError
-        If ``axes`` is neither a number nor a pair.
 
     Examples
     --------

@@ -113,11 +113,6 @@ def all(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     array
         Boolean array, which is constant.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.all(np.asarray([[True, True], [True, False]]), axis=1)
@@ -148,11 +143,6 @@ def any(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     -------
     array
         Boolean array, which is constant.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -185,11 +175,6 @@ def count_nonzero(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> An
     array
         Integer array, which is constant.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.count_nonzero(np.asarray([[1, 0, 2], [0, 0, 3]]), axis=1)
@@ -216,8 +201,6 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
 
     Raises
     ------
-    ShapeError
-        If the array is a scalar.
     TracedValueError
         In a traced function or under ``vmap``, because the shape of the result depends on the values.
 
@@ -271,13 +254,6 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Literal["left", "right"] = "left"
     -------
     array
         Array of the shape of ``x2``: integers, a constant.
-
-    Raises
-    ------
-    ShapeError
-        If ``x1`` is not 1-D.
-    OperandError
-        If ``side`` has another value.
 
     Examples
     --------

@@ -74,17 +74,6 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     array
         Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has 0.
 
-    Raises
-    ------
-    ShapeError
-        If the ids do not fit the first axis.
-    DtypeError
-        If ``values`` are Boolean, or ``ids`` are not integers.
-    OperandError
-        If the number of segments is negative.
-    MixedBackendsError
-        If the ids belong to another library.
-
     Examples
     --------
     >>> values, segments = np.asarray([1.0, 4.0, 2.0]), np.asarray([0, 0, 1])
@@ -117,17 +106,6 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     -------
     array
         Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has 1.
-
-    Raises
-    ------
-    ShapeError
-        If the ids do not fit the first axis.
-    DtypeError
-        If ``values`` are Boolean, or ``ids`` are not integers.
-    OperandError
-        If the number of segments is negative.
-    MixedBackendsError
-        If the ids belong to another library.
 
     Notes
     -----
@@ -180,17 +158,6 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
         Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has minus infinity,
         or the smallest integer.
 
-    Raises
-    ------
-    ShapeError
-        If the ids do not fit the first axis.
-    DtypeError
-        If ``values`` are Boolean or complex, or ``ids`` are not integers.
-    OperandError
-        If the number of segments is negative.
-    MixedBackendsError
-        If the ids belong to another library.
-
     Examples
     --------
     >>> values, segments = np.asarray([1.0, 4.0, 2.0]), np.asarray([0, 0, 1])
@@ -223,17 +190,6 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
     array
         Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has infinity, or
         the largest integer.
-
-    Raises
-    ------
-    ShapeError
-        If the ids do not fit the first axis.
-    DtypeError
-        If ``values`` are Boolean or complex, or ``ids`` are not integers.
-    OperandError
-        If the number of segments is negative.
-    MixedBackendsError
-        If the ids belong to another library.
 
     Examples
     --------

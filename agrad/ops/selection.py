@@ -75,11 +75,6 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     array
         Array of the broadcast shape.
 
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
-
     Examples
     --------
     >>> x = np.asarray([1.0, 2.0, 3.0])

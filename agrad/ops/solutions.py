@@ -53,13 +53,6 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False, trans: Any = 0, 
     array
         Array of the shape of ``b``, with the batch axes of both.
 
-    Raises
-    ------
-    OperandError
-        If ``trans`` has another value.
-    ShapeError
-        If the shapes do not fit.
-
     Notes
     -----
     The names follow ``jax.scipy.linalg.solve_triangular``. For a 0 on the diagonal, the array library raises an error
@@ -111,11 +104,6 @@ def cholesky_solve(c: Any, b: Any, /, *, upper: bool = False) -> Any:
     -------
     array
         Array of the shape of ``b``, with the batch axes of both.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit.
 
     Notes
     -----
@@ -203,8 +191,6 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     ------
     ConfigurationError
         If both ``rcond`` and ``rtol`` are passed.
-    ShapeError
-        If the shapes do not fit.
 
     Notes
     -----

@@ -38,11 +38,6 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     array
         Array of the shape of ``x``: integers, a constant.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.argsort(np.asarray([3.0, 1.0, 2.0]))
@@ -94,11 +89,6 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     array
         Array of the shape of ``x``.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.sort(np.asarray([3.0, 1.0, 2.0]))
@@ -132,13 +122,6 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[An
         The ``k`` elements along ``axis``.
     indices : array
         Their integer indices along ``axis``, which are constant.
-
-    Raises
-    ------
-    OperandError
-        If ``k`` is negative or exceeds the length of the axis.
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------

@@ -69,11 +69,6 @@ def sum(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = Fal
     array
         Array without the reduced axes, or with them as axes of length one.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.sum(np.asarray([[1.0, 5.0], [7.0, 7.0]]), axis=0)
@@ -113,11 +108,6 @@ def mean(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     -------
     array
         Array without the reduced axes, or with them as axes of length one.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -196,11 +186,6 @@ def prod(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = Fa
     array
         Array without the reduced axes, or with them as axes of length one.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.prod(np.asarray([[1.0, 5.0], [7.0, 7.0]]), axis=1)
@@ -262,11 +247,6 @@ def max(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     array
         Array without the reduced axes, or with them as axes of length one.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.max(np.asarray([[1.0, 5.0], [7.0, 7.0]]), axis=1)
@@ -296,11 +276,6 @@ def min(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     -------
     array
         Array without the reduced axes, or with them as axes of length one.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -380,11 +355,6 @@ def var(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool
     array
         Array with a real dtype.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.var(np.asarray([1.0, 3.0]), correction=1)
@@ -416,11 +386,6 @@ def std(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool
     -------
     array
         Array with a real dtype.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------

@@ -49,13 +49,6 @@ def to(x: Any, where: Any, /) -> Any:
     array
         ``x`` itself if it is already there.
 
-    Raises
-    ------
-    BackendUnavailableError
-        If the backend is not installed.
-    DeviceUnavailableError
-        If the device does not exist.
-
     Examples
     --------
     >>> x = agrad.asarray([1.0, 2.0])
@@ -108,11 +101,6 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     -------
     array
         ``x`` itself if it is already there.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        If the device does not exist.
 
     Examples
     --------

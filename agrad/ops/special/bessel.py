@@ -63,11 +63,6 @@ def jn(n: int, x: Any, /) -> Any:
     array
         Array of the shape of ``x``.
 
-    Raises
-    ------
-    OperandError
-        If the order is an array or not an integer.
-
     Examples
     --------
     >>> agrad.special.jn(2, np.asarray([0.0, 1.0])).round(6)

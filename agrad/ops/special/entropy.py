@@ -138,11 +138,6 @@ def logsumexp(a: Any, axis: Axes = None, b: Any = None, keepdims: bool = False, 
     array, or tuple of arrays
         The logarithm. Without ``return_sign``, NaN if the sum is negative, as in SciPy. With it, also the sign.
 
-    Raises
-    ------
-    ShapeError
-        If an axis is out of range, or shapes do not broadcast.
-
     Examples
     --------
     >>> agrad.special.logsumexp(np.asarray([1000.0, 1000.0])).round(4)
@@ -181,11 +176,6 @@ def softmax(x: Any, axis: Axes = None) -> Any:
     array
         Array of the shape of ``x``.
 
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.special.softmax(np.asarray([0.0, 0.0, np.log(2.0)])).round(6)
@@ -211,13 +201,6 @@ def log_softmax(x: Any, axis: Axes = None) -> Any:
     -------
     array
         Array of the shape of ``x``.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-    DtypeError
-        If ``x`` is not an array.
 
     Examples
     --------

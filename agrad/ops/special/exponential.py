@@ -41,11 +41,6 @@ def lambertw(x: Any, k: int = 0, /) -> Any:
     array
         Array of the shape of ``x``. NaN below -1 / e, and for the branch -1 above 0: the solutions are complex there.
 
-    Raises
-    ------
-    OperandError
-        If ``k`` is another branch.
-
     Examples
     --------
     >>> agrad.special.lambertw(np.asarray([0.0, 1.0, 5.0])).round(6)

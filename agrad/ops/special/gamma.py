@@ -70,11 +70,6 @@ def zeta(x: Any, q: Any = 1.0, /) -> Any:
     array
         Array of the broadcast shape: NaN for x < 1, infinite at x = 1 and at integers q <= 0.
 
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
-
     Examples
     --------
     >>> agrad.special.zeta(np.asarray([2.0, 4.0]), 1.0).round(6)
