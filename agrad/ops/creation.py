@@ -68,14 +68,8 @@ def ones(
     Parameters
     ----------
     shape : int or tuple of ints
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    dtype, device, backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
@@ -99,14 +93,8 @@ def empty(
     Parameters
     ----------
     shape : int or tuple of ints
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    dtype, device, backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
@@ -137,14 +125,8 @@ def full(
     shape : int or tuple of ints
     fill_value : number or Tensor
         A Tensor has one element, and is differentiated.
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    dtype, device, backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
@@ -188,14 +170,8 @@ def arange(
         End, which is excluded.
     step : number
         The distance between the numbers.
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    dtype, device, backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
@@ -295,14 +271,8 @@ def eye(
         By default, as many as rows.
     k : int
         Offset of the diagonal to the right of the main one.
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    dtype, device, backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------

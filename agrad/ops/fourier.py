@@ -156,12 +156,8 @@ def ifft(
     ----------
     x : array
         Array with at least one axis and a floating-point dtype.
-    n : int, optional
-        Length to which ``x`` is cropped or padded with zeros.
-    axis : int
-        Axis. By default, the last.
-    norm : str
-        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+    n, axis, norm : optional
+        As for ``fft``.
 
     Returns
     -------
@@ -189,12 +185,8 @@ def rfft(
     ----------
     x : array
         Array with at least one axis and a real floating-point dtype.
-    n : int, optional
-        Length to which ``x`` is cropped or padded with zeros.
-    axis : int
-        Axis. By default, the last.
-    norm : str
-        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+    n, axis, norm : optional
+        As for ``fft``.
 
     Returns
     -------
@@ -224,10 +216,8 @@ def irfft(
         Array with at least one axis, complex.
     n : int, optional
         Length of the result. By default, 2 (m - 1) for m values along ``axis``.
-    axis : int
-        Axis. By default, the last.
-    norm : str
-        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+    axis, norm : optional
+        As for ``fft``.
 
     Returns
     -------
@@ -256,10 +246,8 @@ def hfft(
         Array with at least one axis, complex: the first half of the Hermitian array.
     n : int, optional
         Length of the result. By default, 2 (m - 1) for m values along ``axis``.
-    axis : int
-        Axis. By default, the last.
-    norm : str
-        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+    axis, norm : optional
+        As for ``fft``.
 
     Returns
     -------
@@ -286,12 +274,8 @@ def ihfft(
     ----------
     x : array
         Array with at least one axis and a real floating-point dtype.
-    n : int, optional
-        Length to which ``x`` is cropped or padded with zeros.
-    axis : int
-        Axis. By default, the last.
-    norm : str
-        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+    n, axis, norm : optional
+        As for ``fft``.
 
     Returns
     -------
@@ -362,12 +346,8 @@ def ifftn(
     ----------
     x : array
         Array with at least one axis and a floating-point dtype.
-    s : sequence of ints, optional
-        Lengths along ``axes`` to which ``x`` is cropped or padded with zeros.
-    axes : sequence of ints, optional
-        Axes. By default, the last ones, one for each length in ``s``, or all.
-    norm : str
-        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+    s, axes, norm : optional
+        As for ``fftn``.
 
     Returns
     -------
@@ -402,12 +382,8 @@ def rfftn(
     ----------
     x : array
         Array with at least one axis and a real floating-point dtype.
-    s : sequence of ints, optional
-        Lengths along ``axes`` to which ``x`` is cropped or padded with zeros.
-    axes : sequence of ints, optional
-        Axes. By default, the last ones, one for each length in ``s``, or all.
-    norm : str
-        Position of the factor 1/n: ``"backward"``, ``"forward"``, or ``"ortho"`` for its root in both directions.
+    s, axes, norm : optional
+        As for ``fftn``.
 
     Returns
     -------

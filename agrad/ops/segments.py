@@ -97,10 +97,8 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
     values : array
         Array with at least one axis and a numeric dtype.
     ids : array
-        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
-        ``num_segments - 1`` is ignored.
     num_segments : int
-        Number of segments.
+        As for ``segment_sum``.
 
     Returns
     -------
@@ -147,10 +145,8 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
     values : array
         Array with at least one axis and a real dtype.
     ids : array
-        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
-        ``num_segments - 1`` is ignored.
     num_segments : int
-        Number of segments.
+        As for ``segment_sum``.
 
     Returns
     -------
@@ -180,10 +176,8 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
     values : array
         Array with at least one axis and a real dtype.
     ids : array
-        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
-        ``num_segments - 1`` is ignored.
     num_segments : int
-        Number of segments.
+        As for ``segment_sum``.
 
     Returns
     -------
