@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import device as device_of
 
-from agrad.backends.convolution import convolution
+from agrad.backends.convolution import Steps as Steps
+from agrad.backends.convolution import Windows as Windows
+from agrad.backends.convolution import convolution as convolution
 from agrad.errors import DeviceUnavailableError, DtypeError, MissingFunctionError
 from agrad.registry import CALLS
 

@@ -52,14 +52,13 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     values = _raw if seen else lambda v: v
     if seen:
         x, xp, fp = (v.raw if v.node is None else v for v in (x, xp, fp))
-    xs, xps = values(x), values(xp)
+    xs, xps, n = values(x), values(xp), xp.shape[0]
 
     def chosen(condition: Any, new: Callable[[], Any], out: Any) -> Any:
         if seen:
             return agrad.where(np.asarray(condition), new(), out) if condition.any() else out
         return agrad.where(condition, new(), out)
 
-    n = xp.shape[0]
     # most calls have all places between the nodes, where one look spares those at the ends
     within = seen and n > 1 and bool(((xs > xps[0]) & (xs < xps[-1])).all())
     if n == 1:

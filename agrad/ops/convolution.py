@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from agrad.backends.convolution import Steps, Windows
-from agrad.backends.convolution import convolution as by_windows
+from agrad.backends.base import Steps, Windows
+from agrad.backends.base import convolution as by_windows
 from agrad.ops.definition import primitive
 from agrad.registry import namespace
 

@@ -3,16 +3,16 @@
 from typing import Any
 
 from agrad.errors import ShapeError
-from agrad.ops.definition import primitive, public_of_array
+from agrad.ops.definition import of_library, public_of_array
 from agrad.ops.shared import axis_of, cut, ndim_of
 from agrad.ops.statistical import in_dtype
 
 __all__ = ["cumulative_prod", "cumulative_sum"]
 
 
-@primitive(name="cumulative_sum", linear="x", batch="axis", sparsity="before")
-def cumulative_sum_p(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
-    return xp.cumulative_sum(x, axis=axis, include_initial=include_initial)
+cumulative_sum_p = of_library(
+    "cumulative_sum(x, *, axis, include_initial)", linear="x", batch="axis", sparsity="before"
+)
 
 
 @cumulative_sum_p.vjp
@@ -85,9 +85,7 @@ def _before(xp: Any, x: Any) -> Any:
     return xp.cumulative_prod(xp.concat([xp.ones_like(x[..., :1]), x[..., :-1]], axis=-1), axis=x.ndim - 1)
 
 
-@primitive(name="cumulative_prod", batch="axis", sparsity="before")
-def cumulative_prod_p(xp: Any, x: Any, /, *, axis: int, include_initial: bool) -> Any:
-    return xp.cumulative_prod(x, axis=axis, include_initial=include_initial)
+cumulative_prod_p = of_library("cumulative_prod(x, *, axis, include_initial)", batch="axis", sparsity="before")
 
 
 @cumulative_prod_p.vjp

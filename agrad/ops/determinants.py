@@ -6,7 +6,7 @@ from typing import Any, Generic, NamedTuple
 from agrad.dtypes import is_complex
 from agrad.engine.tensor import Tensor
 from agrad.ops.creation import zeros_like
-from agrad.ops.definition import A, primitive, public_of_array
+from agrad.ops.definition import A, of_library, primitive, public_of_array
 from agrad.ops.elementwise import atan2, from_parts, imag, real
 from agrad.ops.linear_algebra import solve_or_nan
 from agrad.ops.matrices import adjoint, check_matrices, columns, conjugate, identity, on_diagonal, rows
@@ -138,9 +138,7 @@ def adjugate_change_v_vjp(xp: Any, g: Any, x: Any) -> Any:
     return xp.matrix_transpose(adjugate_change(x, xp.matrix_transpose(g)))
 
 
-@primitive(name="linalg.det", batch="leading", core_axes=2)
-def det_p(xp: Any, x: Any, /) -> Any:
-    return xp.linalg.det(x)
+det_p = of_library("linalg.det(x)", batch="leading", core_axes=2)
 
 
 @det_p.vjp
@@ -185,9 +183,7 @@ def det(x: Any, /) -> Any:
     return det_p(x)
 
 
-@primitive(name="linalg.slogdet", out=("sign", "logabsdet"), batch="leading", core_axes=2)
-def slogdet_p(xp: Any, x: Any, /) -> Any:
-    return tuple(xp.linalg.slogdet(x))
+slogdet_p = of_library("linalg.slogdet(x)", out=("sign", "logabsdet"), batch="leading", core_axes=2)
 
 
 @slogdet_p.vjp

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple
 
 from agrad.backends import backend_of
 from agrad.engine.tensor import Tensor
-from agrad.ops.definition import A, primitive, public_of_array
+from agrad.ops.definition import A, of_library, primitive, public_of_array
 from agrad.ops.linear_algebra import solve_or_nan
 from agrad.ops.matrices import (
     added,
@@ -105,9 +105,7 @@ def eigh(x: A, /) -> EighResult[A]:
     return EighResult(*eigh_p(x, upper=False))
 
 
-@primitive(name="linalg.eigvalsh", constant="x", batch="leading", core_axes=2, raises=True)
-def eigvalsh_p(xp: Any, x: Any, /) -> Any:
-    return xp.linalg.eigvalsh(x)
+eigvalsh_p = of_library("linalg.eigvalsh(x)", constant="x", batch="leading", core_axes=2, raises=True)
 
 
 @public_of_array("linalg")
@@ -144,9 +142,7 @@ def eigvalsh(x: Any, /) -> Any:
 # ------------------------------------------------------------------ general square matrices
 
 
-@primitive(name="linalg.eig", out=("w", "V"), batch="leading", core_axes=2, raises=True)
-def eig_p(xp: Any, x: Any, /) -> Any:
-    return tuple(xp.linalg.eig(x))
+eig_p = of_library("linalg.eig(x)", out=("w", "V"), batch="leading", core_axes=2, raises=True)
 
 
 @eig_p.vjp

@@ -7,7 +7,7 @@ that represent two.
 
 from typing import Any
 
-from agrad.ops.definition import primitive
+from agrad.ops.definition import of_library, primitive
 
 Axes = tuple[int, ...]
 
@@ -27,22 +27,16 @@ def _doubled(xp: Any, g: Any, n: int, axis: int, factor: float) -> Any:
 # ------------------------------------------------------------------ complex to complex, one axis
 
 
-@primitive(linear="x", name="fft.fft", batch="axis", capturable=False, symmetric=True)
-def fft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
-    return xp.fft.fft(x, axis=axis, norm=norm)
+fft_p = of_library("fft.fft(x, *, axis, norm)", linear="x", batch="axis", capturable=False, symmetric=True)
 
 
-@primitive(linear="x", name="fft.ifft", batch="axis", capturable=False, symmetric=True)
-def ifft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
-    return xp.fft.ifft(x, axis=axis, norm=norm)
+ifft_p = of_library("fft.ifft(x, *, axis, norm)", linear="x", batch="axis", capturable=False, symmetric=True)
 
 
 # ------------------------------------------------------------------ real to Hermitian and back, one axis
 
 
-@primitive(linear="x", name="fft.rfft", batch="axis", capturable=False)
-def rfft_p(xp: Any, x: Any, /, *, axis: int, norm: str) -> Any:
-    return xp.fft.rfft(x, axis=axis, norm=norm)
+rfft_p = of_library("fft.rfft(x, *, axis, norm)", linear="x", batch="axis", capturable=False)
 
 
 def _from_rfft(xp: Any, g: Any, n: int, axis: int, norm: str) -> Any:
@@ -55,9 +49,7 @@ def rfft_vjp(xp: Any, g: Any, x_meta: Any, *, axis: int, norm: str) -> Any:
     return _from_rfft(xp, g, x_meta.shape[axis], axis, norm)
 
 
-@primitive(linear="x", name="fft.irfft", batch="axis", capturable=False)
-def irfft_p(xp: Any, x: Any, /, *, n: int, axis: int, norm: str) -> Any:
-    return xp.fft.irfft(x, n=n, axis=axis, norm=norm)
+irfft_p = of_library("fft.irfft(x, *, n, axis, norm)", linear="x", batch="axis", capturable=False)
 
 
 def _from_irfft(xp: Any, g: Any, n: int, axis: int, norm: str) -> Any:
@@ -73,19 +65,13 @@ def irfft_vjp(xp: Any, g: Any, *, n: int, axis: int, norm: str) -> Any:
 # ------------------------------------------------------------------ several axes
 
 
-@primitive(linear="x", name="fft.fftn", batch="axis", capturable=False, symmetric=True)
-def fftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
-    return xp.fft.fftn(x, axes=axes, norm=norm)
+fftn_p = of_library("fft.fftn(x, *, axes, norm)", linear="x", batch="axis", capturable=False, symmetric=True)
 
 
-@primitive(linear="x", name="fft.ifftn", batch="axis", capturable=False, symmetric=True)
-def ifftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
-    return xp.fft.ifftn(x, axes=axes, norm=norm)
+ifftn_p = of_library("fft.ifftn(x, *, axes, norm)", linear="x", batch="axis", capturable=False, symmetric=True)
 
 
-@primitive(linear="x", name="fft.rfftn", batch="axis", capturable=False)
-def rfftn_p(xp: Any, x: Any, /, *, axes: Axes, norm: str) -> Any:
-    return xp.fft.rfftn(x, axes=axes, norm=norm)
+rfftn_p = of_library("fft.rfftn(x, *, axes, norm)", linear="x", batch="axis", capturable=False)
 
 
 @rfftn_p.vjp

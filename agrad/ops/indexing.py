@@ -19,7 +19,7 @@ from agrad.errors import DtypeError, IndexRangeError, MixedBackendsError, Operan
 from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray
-from agrad.ops.definition import primitive, public_of_arrays
+from agrad.ops.definition import of_library, primitive, public_of_arrays
 from agrad.ops.elementwise import add
 from agrad.ops.manipulation import reshape
 from agrad.ops.selection import where
@@ -201,9 +201,7 @@ def setitem_value_jvp(xp: Any, t: Any, y: Any, indices: Any, *, index: Template)
     return xp.setitem(xp.zeros_like(y), t, *indices, index=index)
 
 
-@primitive(name="take", linear="x", constant="indices", raises=True, moves=True)
-def take_p(xp: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
-    return xp.take(x, indices, axis=axis)
+take_p = of_library("take(x, indices, *, axis)", linear="x", constant="indices", raises=True, moves=True)
 
 
 @take_p.vjp("x")

@@ -11,7 +11,7 @@ from agrad.engine.levels import CAPTURED
 from agrad.engine.observing import OBSERVED
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError, ShapeError
-from agrad.ops.definition import primitive, public_of_arrays
+from agrad.ops.definition import of_library, primitive, public_of_arrays
 from agrad.ops.indexing import get_at
 from agrad.ops.manipulation import expand_dims, reshape
 from agrad.ops.matrices import adjoint, check_matrices, conjugate, identity
@@ -67,9 +67,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return outer_p(x1, x2)
 
 
-@primitive(name="matmul", linear=("x1", "x2"), broadcasts=True, kind="product")
-def matmul_p(xp: Any, x1: Any, x2: Any, /) -> Any:
-    return xp.matmul(x1, x2)
+matmul_p = of_library("matmul(x1, x2)", linear=("x1", "x2"), broadcasts=True, kind="product")
 
 
 @matmul_p.vjp("x1")
@@ -220,9 +218,7 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     return xp.triu(x, k=k)
 
 
-@primitive(linear="x2", broadcasts=True, name="linalg.solve", batch="leading", core_axes=2, raises=True)
-def solve_p(xp: Any, x1: Any, x2: Any, /) -> Any:
-    return xp.linalg.solve(x1, x2)
+solve_p = of_library("linalg.solve(x1, x2)", linear="x2", broadcasts=True, batch="leading", core_axes=2, raises=True)
 
 
 @primitive(linear="x2", broadcasts=True, name="linalg.solve_or_nan", batch="leading", core_axes=2)

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 from agrad.engine.backward import sum_to
 from agrad.engine.batching import shift, with_rank
 from agrad.errors import OperandError, ReadOnlyViewError, ShapeError
-from agrad.ops.definition import primitive, public_of_array, public_of_sequence
+from agrad.ops.definition import of_library, primitive, public_of_array, public_of_sequence
 from agrad.ops.shared import Axes, cut, ndim_of, no_view, shape_of
 from agrad.registry import public
 from agrad.shapes import (
@@ -440,9 +440,7 @@ def _flip_axes(axis: Any, x: Any) -> tuple[int, ...]:
     return normalize_axes(axis, ndim_of(x, "flip"))
 
 
-@primitive(name="flip", linear="x", batch="axis", is_view=True, symmetric=True)
-def flip_p(xp: Any, x: Any, /, *, axis: Any) -> Any:
-    return xp.flip(x, axis=axis)
+flip_p = of_library("flip(x, *, axis)", linear="x", batch="axis", is_view=True, symmetric=True)
 
 
 @flip_p.write_back

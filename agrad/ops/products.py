@@ -6,7 +6,7 @@ from typing import Any
 from agrad.engine.batching import shift
 from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError, ShapeError
-from agrad.ops.definition import primitive, public_of_array, public_of_arrays
+from agrad.ops.definition import of_library, primitive, public_of_array, public_of_arrays
 from agrad.ops.linear_algebra import inv, matmul
 from agrad.ops.matrices import check_matrices, conjugate, diagonal_index, on_diagonal
 from agrad.ops.shared import ndim_of
@@ -19,9 +19,7 @@ __all__ = ["cross", "diagonal", "matrix_power", "tensordot", "trace", "vecdot"]
 Axes = tuple[int, ...]
 
 
-@primitive(linear="x", name="linalg.diagonal", batch="leading", core_axes=2, is_view=True)
-def diagonal_p(xp: Any, x: Any, /, *, offset: int = 0) -> Any:
-    return xp.linalg.diagonal(x, offset=offset)
+diagonal_p = of_library("linalg.diagonal(x, *, offset)", linear="x", batch="leading", core_axes=2, is_view=True)
 
 
 @diagonal_p.vjp
@@ -155,9 +153,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return cross_p(x1, x2, axis=axis)
 
 
-@primitive(name="vecdot", linear=("x1", "x2"), broadcasts=True, batch="leading")
-def vecdot_p(xp: Any, x1: Any, x2: Any, /, *, axis: int) -> Any:
-    return xp.vecdot(x1, x2, axis=axis)
+vecdot_p = of_library("vecdot(x1, x2, *, axis)", linear=("x1", "x2"), broadcasts=True, batch="leading")
 
 
 @vecdot_p.vjp("x1")
@@ -215,9 +211,7 @@ def _in_place_of(xp: Any, value: Any, order: Axes) -> Any:
     return value if back == tuple(range(len(order))) else xp.permute_dims(value, back)
 
 
-@primitive(name="tensordot", linear=("x1", "x2"))
-def tensordot_p(xp: Any, x1: Any, x2: Any, /, *, axes: tuple[Axes, Axes]) -> Any:
-    return xp.tensordot(x1, x2, axes=axes)
+tensordot_p = of_library("tensordot(x1, x2, *, axes)", linear=("x1", "x2"))
 
 
 @tensordot_p.vjp("x1")

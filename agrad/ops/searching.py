@@ -7,7 +7,7 @@ from agrad.engine.batching import spread
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError
-from agrad.ops.definition import primitive, public_of_array, public_of_arrays
+from agrad.ops.definition import of_library, primitive, public_of_array, public_of_arrays
 from agrad.ops.discrete import logical_and, logical_or
 from agrad.ops.indexing import take
 from agrad.ops.shared import Axes, array_arguments, axes_of, ndim_of
@@ -90,9 +90,7 @@ argmax.batch(_extreme_batch("argmax"))
 argmin.batch(_extreme_batch("argmin"))
 
 
-@primitive(name="all", constant="x", batch="axis", kind="reduction", combine=logical_and)
-def all_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
-    return xp.all(x, axis=axis, keepdims=keepdims)
+all_p = of_library("all(x, *, axis, keepdims)", constant="x", batch="axis", kind="reduction", combine=logical_and)
 
 
 @public_of_array
@@ -121,9 +119,7 @@ def all(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     return all_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="any", constant="x", batch="axis", kind="reduction", combine=logical_or)
-def any_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
-    return xp.any(x, axis=axis, keepdims=keepdims)
+any_p = of_library("any(x, *, axis, keepdims)", constant="x", batch="axis", kind="reduction", combine=logical_or)
 
 
 @public_of_array
@@ -152,9 +148,7 @@ def any(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     return any_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="count_nonzero", constant="x", batch="axis")
-def count_nonzero_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
-    return xp.count_nonzero(x, axis=axis, keepdims=keepdims)
+count_nonzero_p = of_library("count_nonzero(x, *, axis, keepdims)", constant="x", batch="axis")
 
 
 @public_of_array
@@ -217,9 +211,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     return tuple(wrap(part, GLOBAL_TAPE) for part in backend_of(x.raw).xp.nonzero(x.raw))
 
 
-@primitive(name="searchsorted", constant=("x1", "x2"))
-def searchsorted_p(xp: Any, x1: Any, x2: Any, /, *, side: str) -> Any:
-    return xp.searchsorted(x1, x2, side=side)
+searchsorted_p = of_library("searchsorted(x1, x2, *, side)", constant=("x1", "x2"))
 
 
 @searchsorted_p.batch

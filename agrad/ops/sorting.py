@@ -4,7 +4,7 @@ from operator import index as as_int
 from typing import Any
 
 from agrad.errors import OperandError
-from agrad.ops.definition import primitive, public_of_array
+from agrad.ops.definition import of_library, public_of_array
 from agrad.ops.indexing import along_axis, take_along_axis
 from agrad.ops.shared import axis_of
 from agrad.registry import public
@@ -13,9 +13,7 @@ from agrad.shapes import ARRAY
 __all__ = ["argsort", "sort", "topk"]
 
 
-@primitive(name="argsort", constant="x", batch="axis")
-def argsort_p(xp: Any, x: Any, /, *, axis: int, descending: bool, stable: bool) -> Any:
-    return xp.argsort(x, axis=axis, descending=descending, stable=stable)
+argsort_p = of_library("argsort(x, *, axis, descending, stable)", constant="x", batch="axis")
 
 
 @public_of_array
@@ -48,9 +46,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     return argsort_p(x, axis=axis_of(axis, x), descending=descending, stable=stable)
 
 
-@primitive(name="sort", batch="axis")
-def sort_p(xp: Any, x: Any, /, *, axis: int, descending: bool, stable: bool) -> Any:
-    return xp.sort(x, axis=axis, descending=descending, stable=stable)
+sort_p = of_library("sort(x, *, axis, descending, stable)", batch="axis")
 
 
 @sort_p.vjp

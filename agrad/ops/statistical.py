@@ -5,7 +5,7 @@ from typing import Any
 from agrad.backends.base import in_digits_of
 from agrad.dtypes import as_dtype, is_complex
 from agrad.ops.casting import astype
-from agrad.ops.definition import primitive, public_of_array
+from agrad.ops.definition import of_library, primitive, public_of_array
 from agrad.ops.elementwise import add, maximum, minimum
 from agrad.ops.lengths import length
 from agrad.ops.matrices import conjugate
@@ -37,9 +37,7 @@ def in_dtype(operation: Any, x: Any, dtype: Any, **settings: Any) -> Any:
     return y if as_dtype(y.dtype) == as_dtype(dtype) else astype(y, dtype)
 
 
-@primitive(name="sum", linear="x", batch="axis", kind="reduction", combine=add, moves=True)
-def sum_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
-    return xp.sum(x, axis=axis, keepdims=keepdims)
+sum_p = of_library("sum(x, *, axis, keepdims)", linear="x", batch="axis", kind="reduction", combine=add, moves=True)
 
 
 @sum_p.vjp
@@ -81,9 +79,9 @@ def sum(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = Fal
     return in_dtype(sum_p, x, dtype, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="mean", linear="x", batch="axis", kind="reduction", combine=add, averages=True, moves=True)
-def mean_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
-    return xp.mean(x, axis=axis, keepdims=keepdims)
+mean_p = of_library(
+    "mean(x, *, axis, keepdims)", linear="x", batch="axis", kind="reduction", combine=add, averages=True, moves=True
+)
 
 
 @mean_p.vjp
@@ -205,14 +203,10 @@ def _winners(xp: Any, x: Any, y: Any, axis: Any) -> Any:
     return hit / xp.sum(hit, axis=axis, keepdims=True)
 
 
-@primitive(name="max", batch="axis", kind="reduction", combine=maximum)
-def max_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
-    return xp.max(x, axis=axis, keepdims=keepdims)
+max_p = of_library("max(x, *, axis, keepdims)", batch="axis", kind="reduction", combine=maximum)
 
 
-@primitive(name="min", batch="axis", kind="reduction", combine=minimum)
-def min_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
-    return xp.min(x, axis=axis, keepdims=keepdims)
+min_p = of_library("min(x, *, axis, keepdims)", batch="axis", kind="reduction", combine=minimum)
 
 
 @max_p.vjp
