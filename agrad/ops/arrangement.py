@@ -143,8 +143,6 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     --------
     >>> agrad.tile(np.asarray([1.0, 2.0]), (2,))
     array([1., 2., 1., 2.])
-    >>> agrad.grad(lambda x: agrad.sum(agrad.tile(x, (3,))))(np.asarray([1.0, 2.0]))
-    array([3., 3.])
     """
     ndim = ndim_of(x, "tile")
     times = tuple(as_int(n) for n in repetitions) if isinstance(repetitions, (tuple, list)) else (as_int(repetitions),)
@@ -189,8 +187,6 @@ def roll(x: Any, /, shift: Any, *, axis: Axes = None) -> Any:
     --------
     >>> agrad.roll(np.asarray([1.0, 2.0, 3.0]), 1)
     array([3., 1., 2.])
-    >>> agrad.grad(lambda x: agrad.roll(x, 1)[0])(np.asarray([1.0, 2.0, 3.0]))
-    array([0., 0., 1.])
     """
     ndim = ndim_of(x, "roll")
     shifts = tuple(map(as_int, shift)) if isinstance(shift, (tuple, list)) else (as_int(shift),)
@@ -293,8 +289,6 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     --------
     >>> agrad.diff(np.asarray([1.0, 4.0, 9.0]))
     array([3., 5.])
-    >>> agrad.grad(lambda x: agrad.sum(agrad.diff(x) ** 2))(np.asarray([1.0, 4.0, 9.0]))
-    array([-6., -4., 10.])
     """
     ndim_of(x, "diff")
     axis = axis_of(axis, x)

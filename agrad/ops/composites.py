@@ -78,8 +78,6 @@ sigmoid = elementwise(
     example="""
 >>> agrad.sigmoid(np.asarray([-1000.0, 0.0, 1.0]))
 array([0.        , 0.5       , 0.73105858])
->>> agrad.grad(agrad.sigmoid)(0.0)
-np.float64(0.25)
 """,
 )
 
@@ -117,8 +115,6 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     --------
     >>> agrad.gelu(np.asarray([-1.0, 0.0, 1.0]))
     array([-0.15865525,  0.        ,  0.84134475])
-    >>> agrad.grad(agrad.gelu)(0.0)
-    np.float64(0.5)
     """
     _check_real("gelu", x)
     x = xp.maximum(x, _FAR[0])
@@ -203,10 +199,8 @@ def logsumexp(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     ----------
     x : array
         Array of any shape with a floating-point dtype.
-    axis : int or tuple of ints, optional
-        Axes to reduce. By default, all.
-    keepdims : bool
-        If True, keep the reduced axes with length one.
+    axis, keepdims : optional
+        As for ``sum``.
 
     Returns
     -------
@@ -492,9 +486,6 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
     >>> x, weight, bias = np.asarray([[1.0, 2.0]]), np.asarray([[3.0, 4.0], [5.0, 6.0]]), np.asarray([0.5, 1.0])
     >>> agrad.linear(x, weight, bias)
     array([[13.5, 17. ]])
-    >>> agrad.grad(lambda w: agrad.sum(agrad.linear(x, w, bias)))(weight)
-    array([[1., 1.],
-           [2., 2.]])
     """
     return xp.matmul(x, weight) + bias
 

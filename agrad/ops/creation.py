@@ -327,9 +327,7 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     ----------
     x : array
         Array of any shape and dtype.
-    dtype : dtype, optional
-        By default, as for ``x``.
-    device : device, optional
+    dtype, device : optional
         By default, as for ``x``.
 
     Returns
@@ -353,9 +351,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     ----------
     x : array
         Array of any shape and dtype.
-    dtype : dtype, optional
-        By default, as for ``x``.
-    device : device, optional
+    dtype, device : optional
         By default, as for ``x``.
 
     Returns
@@ -379,9 +375,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     ----------
     x : array
         Array of any shape and dtype.
-    dtype : dtype, optional
-        By default, as for ``x``.
-    device : device, optional
+    dtype, device : optional
         By default, as for ``x``.
 
     Returns
@@ -407,9 +401,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
         Array of any shape and dtype.
     fill_value : number or Tensor
         A Tensor has shape (), and is differentiated.
-    dtype : dtype, optional
-        By default, as for ``x``.
-    device : device, optional
+    dtype, device : optional
         By default, as for ``x``.
 
     Returns

@@ -118,14 +118,8 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     ----------
     n : int
         The length of the transform.
-    d : float
-        Distance between the samples.
-    dtype : dtype, optional
-        By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device. A device of another backend also selects that backend.
-    backend : str, optional
-        By default, the selected one.
+    d, dtype, device, backend : optional
+        As for ``fftfreq``.
 
     Returns
     -------

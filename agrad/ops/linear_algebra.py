@@ -58,8 +58,6 @@ def outer(x1: Any, x2: Any, /) -> Any:
     >>> agrad.linalg.outer(x, y)
     array([[3., 4.],
            [6., 8.]])
-    >>> agrad.grad(lambda x: agrad.sum(agrad.linalg.outer(x, y)))(x)
-    array([7., 7.])
     """
     for x in (x1, x2):
         if ndim_of(x, "outer") != 1:
@@ -130,8 +128,6 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     >>> a, x = np.asarray([[1.0, 2.0], [3.0, 4.0]]), np.asarray([1.0, 10.0])
     >>> agrad.matmul(a, x)
     array([21., 43.])
-    >>> agrad.grad(lambda x: agrad.sum(agrad.matmul(a, x)))(x)
-    array([4., 6.])
     """
     n1, n2 = ndim_of(x1, "matmul"), ndim_of(x2, "matmul")
     if n1 >= 2 and n2 >= 2:
@@ -178,9 +174,6 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     >>> agrad.tril(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
     array([[1., 0.],
            [3., 4.]])
-    >>> agrad.grad(lambda x: agrad.sum(agrad.tril(x, k=-1) ** 2))(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
-    array([[0., 0.],
-           [6., 0.]])
     """
     if x.ndim < 2:  # some libraries make a matrix of a vector
         raise too_few_axes("tril", "x", x.shape, 2)
@@ -197,7 +190,7 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     x : array
         Array of shape (..., m, n) with a numeric dtype.
     k : int
-        Offset of the diagonal to the right of the main one.
+        As for ``tril``.
 
     Returns
     -------
@@ -209,9 +202,6 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
     >>> agrad.triu(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
     array([[1., 2.],
            [0., 4.]])
-    >>> agrad.grad(lambda x: agrad.sum(agrad.triu(x, k=1) ** 2))(np.asarray([[1.0, 2.0], [3.0, 4.0]]))
-    array([[0., 4.],
-           [0., 0.]])
     """
     if x.ndim < 2:  # some libraries make a matrix of a vector
         raise too_few_axes("triu", "x", x.shape, 2)
@@ -286,8 +276,6 @@ def solve(x1: Any, x2: Any, /) -> Any:
     >>> a, b = np.asarray([[2.0, 1.0], [1.0, 3.0]]), np.asarray([3.0, 4.0])
     >>> agrad.linalg.solve(a, b).round(6)
     array([1., 1.])
-    >>> agrad.grad(lambda b: agrad.sum(agrad.linalg.solve(a, b)))(b).round(6)
-    array([0.4, 0.2])
     """
     check_matrices(x1, "solve", "x1", square=True)
     return on_columns(lambda columns: solve_p(x1, columns), x2, x1.shape[-1], "solve")
@@ -377,9 +365,6 @@ def inv(xp: Any, x: Any, /) -> Any:
     >>> agrad.linalg.inv(a).round(6)
     array([[ 1., -1.],
            [-1.,  2.]])
-    >>> agrad.grad(lambda a: agrad.linalg.trace(agrad.linalg.inv(a)))(a).round(6)
-    array([[-2.,  3.],
-           [ 3., -5.]])
     """
     return xp.linalg.inv(x)
 

@@ -56,9 +56,6 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     >>> a = np.asarray([[4.0, 2.0], [2.0, 5.0]])
     >>> agrad.linalg.diagonal(a)
     array([4., 5.])
-    >>> agrad.grad(lambda a: agrad.sum(agrad.linalg.diagonal(a)))(a)
-    array([[1., 0.],
-           [0., 1.]])
     """
     check_matrices(x, "diagonal")
     return diagonal_p(x, offset=as_int(offset))
@@ -87,9 +84,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     >>> a = np.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> agrad.linalg.trace(a)
     np.float64(5.0)
-    >>> agrad.grad(agrad.linalg.trace)(a)
-    array([[1., 0.],
-           [0., 1.]])
     """
     check_matrices(x, "trace")
     return sum_(diagonal_p(x, offset=as_int(offset)), axis=-1, dtype=dtype)
@@ -141,8 +135,6 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     >>> x, y = np.asarray([1.0, 0.0, 0.0]), np.asarray([0.0, 1.0, 0.0])
     >>> agrad.linalg.cross(x, y)
     array([0., 0., 1.])
-    >>> agrad.grad(lambda x: agrad.linalg.cross(x, y)[2])(x)
-    array([1., 0., 0.])
     """
     n1, n2 = ndim_of(x1, "cross"), ndim_of(x2, "cross")
     axis = _from_last(axis, n1, n2)
@@ -189,8 +181,6 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     >>> x, y = np.asarray([[1.0, 2.0], [3.0, 4.0]]), np.asarray([1.0, 10.0])
     >>> agrad.vecdot(x, y)
     array([21., 43.])
-    >>> agrad.grad(lambda y: agrad.sum(agrad.vecdot(x, y)))(y)
-    array([4., 6.])
     """
     n1, n2 = ndim_of(x1, "vecdot"), ndim_of(x2, "vecdot")
     axis = _from_last(axis, n1, n2)
@@ -282,9 +272,6 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     >>> a = np.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> agrad.tensordot(a, a, axes=2)
     array(30.)
-    >>> agrad.grad(lambda x: agrad.tensordot(x, x, axes=2))(a)
-    array([[2., 4.],
-           [6., 8.]])
     """
     n1, n2 = ndim_of(x1, "tensordot"), ndim_of(x2, "tensordot")
     if hasattr(axes, "__index__"):
@@ -347,9 +334,6 @@ def matrix_power(x: Any, n: int, /) -> Any:
     >>> a = np.asarray([[1.0, 1.0], [0.0, 1.0]])
     >>> agrad.linalg.matrix_power(a, 5)
     array([[1., 5.],
-           [0., 1.]])
-    >>> agrad.grad(lambda a: agrad.linalg.matrix_power(a, 2)[0, 1])(a)
-    array([[1., 2.],
            [0., 1.]])
     """
     check_matrices(x, "matrix_power", square=True)

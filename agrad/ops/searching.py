@@ -57,10 +57,8 @@ def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
     ----------
     x : array
         Array of any shape with a real dtype.
-    axis : int, optional
-        Axis. By default, the array is flattened.
-    keepdims : bool
-        If True, keep the reduced axes with length one.
+    axis, keepdims : optional
+        As for ``argmax``.
 
     Returns
     -------
@@ -101,10 +99,8 @@ def all(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     ----------
     x : array
         Array of any shape and dtype.
-    axis : int or tuple of ints, optional
-        Axes to reduce. By default, all.
-    keepdims : bool
-        If True, keep the reduced axes with length one.
+    axis, keepdims : optional
+        As for ``sum``.
 
     Returns
     -------
@@ -130,10 +126,8 @@ def any(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     ----------
     x : array
         Array of any shape and dtype.
-    axis : int or tuple of ints, optional
-        Axes to reduce. By default, all.
-    keepdims : bool
-        If True, keep the reduced axes with length one.
+    axis, keepdims : optional
+        As for ``sum``.
 
     Returns
     -------
@@ -159,10 +153,8 @@ def count_nonzero(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> An
     ----------
     x : array
         Array of any shape and dtype.
-    axis : int or tuple of ints, optional
-        Axes to reduce. By default, all.
-    keepdims : bool
-        If True, keep the reduced axes with length one.
+    axis, keepdims : optional
+        As for ``sum``.
 
     Returns
     -------

@@ -73,12 +73,8 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     ----------
     x : array
         Array with at least one axis and a real dtype.
-    axis : int
-        Axis. By default, the last.
-    descending : bool
-        If True, start with the largest element.
-    stable : bool
-        If True, equal elements keep their order.
+    axis, descending, stable : optional
+        As for ``argsort``.
 
     Returns
     -------
