@@ -38,8 +38,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     repeats : int or array of integers
         How often: one number, or one for each element of the axis. An array has no derivative, and is read on the host,
         as it decides the shape of the result.
@@ -129,8 +128,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     repetitions : int or tuple of ints
         One number for each of the last axes. If it is longer than the shape of ``x``, axes of length one are prepended
         to ``x``.
@@ -171,8 +169,7 @@ def roll(x: Any, /, shift: Any, *, axis: Axes = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     shift : int or tuple of ints
         Number of positions to shift by. One shift may apply to several axes.
     axis : int or tuple of ints, optional
@@ -180,8 +177,7 @@ def roll(x: Any, /, shift: Any, *, axis: Axes = None) -> Any:
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -226,8 +222,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axis : int
 
     Returns
@@ -272,8 +267,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a numeric dtype.
+    x : array with at least one axis and a numeric dtype
     axis : int
         Axis. By default, the last.
     n : int

@@ -35,8 +35,7 @@ def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     dtype : dtype
         dtype of the result.
     copy : bool
@@ -69,8 +68,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     dtype : dtype
         dtype of any library.
     copy : bool
@@ -80,8 +78,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Raises
     ------

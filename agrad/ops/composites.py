@@ -97,15 +97,13 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a real floating-point dtype.
+    x : array of any shape with a real floating-point dtype
     approximate : bool
         If True, use the tanh approximation.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Notes
     -----
@@ -197,8 +195,7 @@ def logsumexp(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a floating-point dtype.
+    x : array of any shape with a floating-point dtype
     axis, keepdims : optional
         As for ``sum``.
 
@@ -236,15 +233,13 @@ def softmax(x: Any, /, *, axis: int = -1) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a floating-point dtype.
+    x : array with at least one axis and a floating-point dtype
     axis : int
         Axis. By default, the last.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -280,15 +275,13 @@ def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a floating-point dtype.
+    x : array with at least one axis and a floating-point dtype
     axis : int
         Axis. By default, the last.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -383,8 +376,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean")
 
     Parameters
     ----------
-    logits : array
-        Array of shape (..., c) with a real floating-point dtype.
+    logits : array of shape (..., c) with a real floating-point dtype
     labels : array
         Integers of shape (...), in range(c), or probabilities of shape (..., c) and a floating dtype, such as one-hot
         rows.
@@ -393,8 +385,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean")
 
     Returns
     -------
-    array
-        Array of shape (), or with ``"none"`` of shape (...).
+    array of shape (), or with ``"none"`` of shape (...)
 
     Raises
     ------
@@ -469,17 +460,13 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., k) with a floating-point dtype.
-    weight : array
-        Array of shape (k, n).
-    bias : array
-        Array of shape (n,).
+    x : array of shape (..., k) with a floating-point dtype
+    weight : array of shape (k, n)
+    bias : array of shape (n,)
 
     Returns
     -------
-    array
-        Array of shape (..., n).
+    array of shape (..., n)
 
     Examples
     --------

@@ -213,16 +213,12 @@ def linspace(
         Endpoints. Tensors must have shape () and are differentiated.
     num : int
         How many numbers.
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
+    dtype, device : optional
+        As for ``zeros``.
     endpoint : bool
         If True, include ``stop``.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
@@ -325,8 +321,7 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     dtype, device : optional
         By default, as for ``x``.
 
@@ -349,8 +344,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     dtype, device : optional
         By default, as for ``x``.
 
@@ -373,8 +367,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     dtype, device : optional
         By default, as for ``x``.
 
@@ -397,8 +390,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     fill_value : number or Tensor
         A Tensor has shape (), and is differentiated.
     dtype, device : optional

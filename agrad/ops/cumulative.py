@@ -28,8 +28,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a numeric dtype.
+    x : array of any shape with a numeric dtype
     axis : int, optional
         Axis to accumulate along. Optional for a 1-D array.
     dtype : dtype, optional
@@ -39,8 +38,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
     Returns
     -------
-    array
-        Array of the shape of ``x``, or one longer along ``axis``.
+    array of the shape of ``x``, or one longer along ``axis``
 
     Examples
     --------
@@ -118,8 +116,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a numeric dtype.
+    x : array of any shape with a numeric dtype
     axis, dtype : optional
         As for ``cumulative_sum``.
     include_initial : bool
@@ -127,8 +124,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
 
     Returns
     -------
-    array
-        Array of the shape of ``x``, or one longer along ``axis``.
+    array of the shape of ``x``, or one longer along ``axis``
 
     Examples
     --------

@@ -170,8 +170,7 @@ def svd(x: A, /, *, full_matrices: bool = True) -> SVDResult[A]:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
     full_matrices : bool
         Complete the singular vectors to square matrices.
 
@@ -212,8 +211,7 @@ def svdvals(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
 
     Returns
     -------
@@ -301,8 +299,7 @@ def qr(x: A, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
     mode : str
         ``"reduced"`` or ``"complete"``.
 
@@ -382,8 +379,7 @@ def lu(x: A, /) -> LUResult[A]:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
 
     Returns
     -------

@@ -162,13 +162,11 @@ def det(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., n, n) with a floating-point dtype.
+    x : array of shape (..., n, n) with a floating-point dtype
 
     Returns
     -------
-    array
-        Array of shape (...).
+    array of shape (...)
 
     Examples
     --------
@@ -217,8 +215,7 @@ def slogdet(x: A, /) -> SlogdetResult[A]:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., n, n) with a floating-point dtype.
+    x : array of shape (..., n, n) with a floating-point dtype
 
     Returns
     -------
@@ -242,8 +239,7 @@ def logdet(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., n, n) with a floating-point dtype.
+    x : array of shape (..., n, n) with a floating-point dtype
 
     Returns
     -------
@@ -305,16 +301,14 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
     rtol : float or array, optional
         Singular values below it, relative to the largest one, count as 0. A constant. By default, the array library
         chooses it.
 
     Returns
     -------
-    array
-        Array of shape (..., n, m).
+    array of shape (..., n, m)
 
     Notes
     -----
@@ -357,8 +351,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
     rtol : float or array, optional
         Singular values below it, relative to the largest one, count as 0. By default, max(m, n) times the precision of
         the dtype.

@@ -176,8 +176,7 @@ def eig(x: A, /) -> EighResult[A]:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., n, n) with a floating-point dtype.
+    x : array of shape (..., n, n) with a floating-point dtype
 
     Returns
     -------
@@ -215,8 +214,7 @@ def eigvals(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., n, n) with a floating-point dtype.
+    x : array of shape (..., n, n) with a floating-point dtype
 
     Returns
     -------

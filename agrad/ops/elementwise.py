@@ -218,18 +218,7 @@ array([ 2.22044605e-16, -1.11022302e-16])
 
 @primitive(broadcasts=True, jointly=True, batch="leading")
 def from_parts(xp: Any, x1: Any, x2: Any, /) -> Any:
-    """Return complex numbers of real and imaginary parts.
-
-    Parameters
-    ----------
-    x1, x2 : array
-        Real arrays that broadcast.
-
-    Returns
-    -------
-    array
-        Array with a complex dtype.
-    """
+    """Return complex numbers of real and imaginary parts, which broadcast."""
     return xp.from_parts(x1, x2)
 
 
@@ -343,13 +332,11 @@ def sign(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a numeric dtype.
+    x : array of any shape with a numeric dtype
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
+    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -577,15 +564,13 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a real dtype.
+    x : array of any shape with a real dtype
     min, max : array or number, optional
         Limits, which broadcast. None means no limit.
 
     Returns
     -------
-    array
-        Array of the broadcast shape.
+    array of the broadcast shape
 
     Examples
     --------

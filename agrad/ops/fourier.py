@@ -121,8 +121,7 @@ def fft(
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a floating-point dtype.
+    x : array with at least one axis and a floating-point dtype
     n : int, optional
         Length to which ``x`` is cropped or padded with zeros.
     axis : int
@@ -154,8 +153,7 @@ def ifft(
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a floating-point dtype.
+    x : array with at least one axis and a floating-point dtype
     n, axis, norm : optional
         As for ``fft``.
 
@@ -181,8 +179,7 @@ def rfft(
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a real floating-point dtype.
+    x : array with at least one axis and a real floating-point dtype
     n, axis, norm : optional
         As for ``fft``.
 
@@ -210,8 +207,7 @@ def irfft(
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis, complex.
+    x : array with at least one axis, complex
     n : int, optional
         Length of the result. By default, 2 (m - 1) for m values along ``axis``.
     axis, norm : optional
@@ -238,8 +234,7 @@ def hfft(
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis, complex: the first half of the Hermitian array.
+    x : array with at least one axis, complex: the first half of the Hermitian array
     n : int, optional
         Length of the result. By default, 2 (m - 1) for m values along ``axis``.
     axis, norm : optional
@@ -268,8 +263,7 @@ def ihfft(
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a real floating-point dtype.
+    x : array with at least one axis and a real floating-point dtype
     n, axis, norm : optional
         As for ``fft``.
 
@@ -300,8 +294,7 @@ def fftn(
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a floating-point dtype.
+    x : array with at least one axis and a floating-point dtype
     s : sequence of ints, optional
         Lengths along ``axes`` to which ``x`` is cropped or padded with zeros.
     axes : sequence of ints, optional
@@ -337,8 +330,7 @@ def ifftn(
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a floating-point dtype.
+    x : array with at least one axis and a floating-point dtype
     s, axes, norm : optional
         As for ``fftn``.
 
@@ -370,8 +362,7 @@ def rfftn(
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a real floating-point dtype.
+    x : array with at least one axis and a real floating-point dtype
     s, axes, norm : optional
         As for ``fftn``.
 
@@ -403,8 +394,7 @@ def irfftn(
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis, complex.
+    x : array with at least one axis, complex
     s : sequence of ints, optional
         Lengths of the result along ``axes``. By default, the last one is 2 (m - 1) for m values.
     axes : sequence of ints, optional

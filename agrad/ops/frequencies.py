@@ -23,15 +23,13 @@ def fftshift(x: Any, /, *, axes: Axes = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axes : int or tuple of ints, optional
         Axes. By default, all.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -48,15 +46,13 @@ def ifftshift(x: Any, /, *, axes: Axes = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axes : int or tuple of ints, optional
         Axes. By default, all.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------

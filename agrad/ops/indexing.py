@@ -227,8 +227,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     indices : array
         1-D integer array.
     axis : int, optional
@@ -303,8 +302,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     indices : array
         Integer array with as many axes as ``x``. All axes except ``axis`` broadcast.
     axis : int
@@ -312,8 +310,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
 
     Returns
     -------
-    array
-        Array of the broadcast shape.
+    array of the broadcast shape
 
     Examples
     --------

@@ -42,15 +42,12 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
     Parameters
     ----------
-    x1 : array
-        Array of shape (m,) with a numeric dtype.
-    x2 : array
-        Array of shape (n,).
+    x1 : array of shape (m,) with a numeric dtype
+    x2 : array of shape (n,)
 
     Returns
     -------
-    array
-        Array of shape (m, n).
+    array of shape (m, n)
 
     Examples
     --------
@@ -113,15 +110,13 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 
     Parameters
     ----------
-    x1 : array
-        Array of shape (..., m, k) or (k,) with a numeric dtype.
+    x1 : array of shape (..., m, k) or (k,) with a numeric dtype
     x2 : array
         Array of shape (..., k, n) or (k,); the leading axes broadcast.
 
     Returns
     -------
-    array
-        Array of shape (..., m, n).
+    array of shape (..., m, n)
 
     Examples
     --------
@@ -159,15 +154,13 @@ def tril(xp: Any, x: Any, /, *, k: int = 0) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a numeric dtype.
+    x : array of shape (..., m, n) with a numeric dtype
     k : int
         Offset of the diagonal to the right of the main one.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -187,15 +180,13 @@ def triu(xp: Any, x: Any, /, *, k: int = 0) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a numeric dtype.
+    x : array of shape (..., m, n) with a numeric dtype
     k : int
         As for ``tril``.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -215,19 +206,7 @@ solve_p = of_library("linalg.solve(x1, x2)", linear="x2", broadcasts=True, batch
 def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
     """Return the solution y of ``x1 @ y = x2``, not finite where ``x1`` is singular.
 
-    For rules, which must not raise if the function itself returns a value.
-
-    Parameters
-    ----------
-    x1 : array
-        Array of shape (..., n, n) with a floating-point dtype.
-    x2 : array
-        Array of shape (..., n, k).
-
-    Returns
-    -------
-    array
-        Array of the shape of ``x2``, with the batch axes of both.
+    For rules, which must not raise if the function itself returns a value. Shapes as for ``solve``.
     """
     return xp.linalg.solve_or_nan(x1, x2)
 
@@ -252,15 +231,12 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
     Parameters
     ----------
-    x1 : array
-        Array of shape (..., n, n) with a floating-point dtype.
-    x2 : array
-        Array of shape (..., n, k) or (n,).
+    x1 : array of shape (..., n, n) with a floating-point dtype
+    x2 : array of shape (..., n, k) or (n,)
 
     Returns
     -------
-    array
-        Array of the shape of ``x2``, with the batch axes of both.
+    array of the shape of ``x2``, with the batch axes of both
 
     Raises
     ------
@@ -298,23 +274,8 @@ def on_columns(solver: Callable[[Any], Any], b: Any, n: int, name: str) -> Any:
 def over_triangle(xp: Any, x1: Any, x2: Any, /, *, upper: bool, checked: bool = False) -> Any:
     """Return the solution y of ``y @ x2 = x1`` with a triangular matrix.
 
-    The standard has no triangular solve.
-
-    Parameters
-    ----------
-    x1 : array
-        Array of shape (..., m, n) with a floating-point dtype.
-    x2 : array
-        Array of shape (..., n, n).
-    upper : bool
-        If True, ``x2`` is upper triangular; otherwise lower triangular.
-    checked : bool
-        A 0 on the diagonal is the error of an array library that has one. By default the solution is not finite.
-
-    Returns
-    -------
-    array
-        Array of shape (..., m, n).
+    x1: (..., m, n), x2: (..., n, n). If ``checked``, a 0 on the diagonal is the error of an array library that has one;
+    otherwise y is not finite.
     """
     solve = xp.linalg.solve if checked else xp.linalg.solve_or_nan
     return xp.matrix_transpose(solve(xp.matrix_transpose(x2), xp.matrix_transpose(x1)))
@@ -347,13 +308,11 @@ def inv(xp: Any, x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., n, n) with a floating-point dtype.
+    x : array of shape (..., n, n) with a floating-point dtype
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Notes
     -----
@@ -404,8 +363,7 @@ def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Notes
     -----

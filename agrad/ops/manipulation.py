@@ -60,8 +60,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     shape : int or tuple of ints
         One length may be -1, which is inferred.
     copy : bool, optional
@@ -108,8 +107,7 @@ def permute_dims(x: Any, /, axes: Sequence[SupportsIndex]) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axes : tuple of ints
         A permutation of the axes.
 
@@ -133,13 +131,11 @@ def matrix_transpose(xp: Any, x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) and any dtype.
+    x : array of shape (..., m, n) and any dtype
 
     Returns
     -------
-    array
-        Array of shape (..., n, m).
+    array of shape (..., n, m)
 
     Examples
     --------
@@ -162,8 +158,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     source, destination : int or tuple of ints
         As many sources as destinations.
 
@@ -222,8 +217,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     shape : int or tuple of ints
 
     Returns
@@ -278,8 +272,7 @@ def expand_dims(x: Any, /, axis: SupportsIndex | Sequence[SupportsIndex] = 0) ->
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axis : int or tuple of ints
         Their positions in the result.
 
@@ -310,8 +303,7 @@ def squeeze(x: Any, /, axis: SupportsIndex | Sequence[SupportsIndex]) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axis : int or tuple of ints
         Axes to remove.
 
@@ -446,15 +438,13 @@ def flip(x: Any, /, *, axis: Axes = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axis : int or tuple of ints, optional
         Axes. By default, all.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------

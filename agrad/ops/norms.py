@@ -89,8 +89,7 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a floating-point dtype.
+    x : array of any shape with a floating-point dtype
     axis : int or tuple of ints, optional
         Axes. By default, all.
     keepdims : bool
@@ -130,8 +129,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
     keepdims : bool
         If True, keep the last two axes with length one.
     ord : str or float

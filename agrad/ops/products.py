@@ -41,8 +41,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) and any dtype.
+    x : array of shape (..., m, n) and any dtype
     offset : int
         Offset of the diagonal to the right of the main one.
 
@@ -67,8 +66,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a numeric dtype.
+    x : array of shape (..., m, n) with a numeric dtype
     offset : int
         Offset of the diagonal to the right of the main one.
     dtype : dtype, optional
@@ -76,8 +74,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
     Returns
     -------
-    array
-        Array of shape (...).
+    array of shape (...)
 
     Examples
     --------
@@ -127,8 +124,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
     Returns
     -------
-    array
-        Array of the broadcast shape.
+    array of the broadcast shape
 
     Examples
     --------
@@ -173,8 +169,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
     Returns
     -------
-    array
-        Array of the broadcast shape without ``axis``.
+    array of the broadcast shape without ``axis``
 
     Examples
     --------
@@ -264,8 +259,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
 
     Returns
     -------
-    array
-        Array with the other axes of ``x1`` followed by the other axes of ``x2``.
+    array with the other axes of ``x1`` followed by the other axes of ``x2``
 
     Examples
     --------
@@ -313,15 +307,13 @@ def matrix_power(x: Any, n: int, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., k, k) with a floating-point dtype.
+    x : array of shape (..., k, k) with a floating-point dtype
     n : int
         The power. 0 returns identity matrices, which are constant.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Raises
     ------

@@ -26,8 +26,7 @@ def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a real dtype.
+    x : array of any shape with a real dtype
     axis : int, optional
         Axis. By default, the array is flattened.
     keepdims : bool
@@ -55,8 +54,7 @@ def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a real dtype.
+    x : array of any shape with a real dtype
     axis, keepdims : optional
         As for ``argmax``.
 
@@ -97,8 +95,7 @@ def all(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axis, keepdims : optional
         As for ``sum``.
 
@@ -124,8 +121,7 @@ def any(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axis, keepdims : optional
         As for ``sum``.
 
@@ -151,8 +147,7 @@ def count_nonzero(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> An
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axis, keepdims : optional
         As for ``sum``.
 
@@ -177,8 +172,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis.
+    x : array with at least one axis
 
     Returns
     -------
@@ -225,8 +219,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Literal["left", "right"] = "left"
 
     Parameters
     ----------
-    x1 : array
-        Array with one axis and a real dtype, sorted.
+    x1 : array with one axis and a real dtype, sorted
     x2 : array or number
         Array of any shape.
     side : str
@@ -236,8 +229,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Literal["left", "right"] = "left"
 
     Returns
     -------
-    array
-        Array of the shape of ``x2``: integers, a constant.
+    array of the shape of ``x2``: integers, a constant
 
     Examples
     --------

@@ -61,8 +61,7 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
 
     Parameters
     ----------
-    values : array
-        Array with at least one axis and a numeric dtype.
+    values : array with at least one axis and a numeric dtype
     ids : array
         Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
         ``num_segments - 1`` is ignored.
@@ -94,8 +93,7 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
 
     Parameters
     ----------
-    values : array
-        Array with at least one axis and a numeric dtype.
+    values : array with at least one axis and a numeric dtype
     ids : array
     num_segments : int
         As for ``segment_sum``.
@@ -142,8 +140,7 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
 
     Parameters
     ----------
-    values : array
-        Array with at least one axis and a real dtype.
+    values : array with at least one axis and a real dtype
     ids : array
     num_segments : int
         As for ``segment_sum``.
@@ -173,8 +170,7 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
 
     Parameters
     ----------
-    values : array
-        Array with at least one axis and a real dtype.
+    values : array with at least one axis and a real dtype
     ids : array
     num_segments : int
         As for ``segment_sum``.

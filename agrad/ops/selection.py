@@ -69,8 +69,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
 
     Returns
     -------
-    array
-        Array of the broadcast shape.
+    array of the broadcast shape
 
     Examples
     --------

@@ -70,8 +70,7 @@ def unique_all(x: A, /) -> UniqueAll[A]:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
 
     Returns
     -------
@@ -99,8 +98,7 @@ def unique_counts(x: A, /) -> UniqueCounts[A]:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
 
     Returns
     -------
@@ -124,8 +122,7 @@ def unique_inverse(x: A, /) -> UniqueInverse[A]:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
 
     Returns
     -------
@@ -147,8 +144,7 @@ def unique_values(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
 
     Returns
     -------
@@ -201,8 +197,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
 
     Returns
     -------
-    array
-        Array of the shape of ``x1``: booleans, a constant.
+    array of the shape of ``x1``: booleans, a constant
 
     Examples
     --------

@@ -22,8 +22,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a real dtype.
+    x : array with at least one axis and a real dtype
     axis : int
         Axis. By default, the last.
     descending : bool
@@ -33,8 +32,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
 
     Returns
     -------
-    array
-        Array of the shape of ``x``: integers, a constant.
+    array of the shape of ``x``: integers, a constant
 
     Examples
     --------
@@ -71,15 +69,13 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a real dtype.
+    x : array with at least one axis and a real dtype
     axis, descending, stable : optional
         As for ``argsort``.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -99,8 +95,7 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[An
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a real dtype.
+    x : array with at least one axis and a real dtype
     k : int
         How many elements to pick.
     axis : int

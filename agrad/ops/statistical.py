@@ -53,8 +53,7 @@ def sum(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = Fal
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a numeric dtype.
+    x : array of any shape with a numeric dtype
     axis : int or tuple of ints, optional
         Axes to reduce. By default, all.
     dtype : dtype, optional
@@ -64,8 +63,7 @@ def sum(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = Fal
 
     Returns
     -------
-    array
-        Array without the reduced axes, or with them as axes of length one.
+    array without the reduced axes, or with them as axes of length one
 
     Examples
     --------
@@ -93,15 +91,13 @@ def mean(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a floating-point dtype.
+    x : array of any shape with a floating-point dtype
     axis, keepdims : optional
         As for ``sum``.
 
     Returns
     -------
-    array
-        Array without the reduced axes, or with them as axes of length one.
+    array without the reduced axes, or with them as axes of length one
 
     Examples
     --------
@@ -164,15 +160,13 @@ def prod(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = Fa
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a numeric dtype.
+    x : array of any shape with a numeric dtype
     axis, dtype, keepdims : optional
         As for ``sum``.
 
     Returns
     -------
-    array
-        Array without the reduced axes, or with them as axes of length one.
+    array without the reduced axes, or with them as axes of length one
 
     Examples
     --------
@@ -219,15 +213,13 @@ def max(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a real dtype.
+    x : array of any shape with a real dtype
     axis, keepdims : optional
         As for ``sum``.
 
     Returns
     -------
-    array
-        Array without the reduced axes, or with them as axes of length one.
+    array without the reduced axes, or with them as axes of length one
 
     Examples
     --------
@@ -247,15 +239,13 @@ def min(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a real dtype.
+    x : array of any shape with a real dtype
     axis, keepdims : optional
         As for ``sum``.
 
     Returns
     -------
-    array
-        Array without the reduced axes, or with them as axes of length one.
+    array without the reduced axes, or with them as axes of length one
 
     Examples
     --------
@@ -321,8 +311,7 @@ def var(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a floating-point dtype.
+    x : array of any shape with a floating-point dtype
     axis : int or tuple of ints, optional
         Axes to reduce. By default, all.
     correction : float
@@ -332,8 +321,7 @@ def var(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool
 
     Returns
     -------
-    array
-        Array with a real dtype.
+    array with a real dtype
 
     Examples
     --------
@@ -353,8 +341,7 @@ def std(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a floating-point dtype.
+    x : array of any shape with a floating-point dtype
     axis : int or tuple of ints, optional
         Axes to reduce. By default, all.
     correction : float
@@ -364,8 +351,7 @@ def std(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool
 
     Returns
     -------
-    array
-        Array with a real dtype.
+    array with a real dtype
 
     Examples
     --------

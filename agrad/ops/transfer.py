@@ -39,8 +39,7 @@ def to(x: Any, where: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     where : str or device
         Name of a backend, such as ``"cupy"``, or a device of the backend of the array.
 
@@ -90,8 +89,7 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     device : device
         Device of the backend, or its name.
     stream : object, optional

@@ -55,13 +55,11 @@ def jn(n: int, x: Any, /) -> Any:
     ----------
     n : int
         The order, a single Python integer.
-    x : array
-        Array of any shape with a real floating-point dtype.
+    x : array of any shape with a real floating-point dtype
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------

@@ -166,15 +166,13 @@ def softmax(x: Any, axis: Axes = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a floating-point dtype.
+    x : array of any shape with a floating-point dtype
     axis : int or tuple of ints, optional
         Axes. By default, all, as in SciPy.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -192,15 +190,13 @@ def log_softmax(x: Any, axis: Axes = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a floating-point dtype.
+    x : array of any shape with a floating-point dtype
     axis : int or tuple of ints, optional
         Axes. By default, all, as in SciPy.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Examples
     --------

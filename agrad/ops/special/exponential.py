@@ -31,8 +31,7 @@ def lambertw(x: Any, k: int = 0, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a real floating-point dtype.
+    x : array of any shape with a real floating-point dtype
     k : {0, -1}
         The branch: 0 for w >= -1, -1 for w <= -1.
 
