@@ -15,7 +15,7 @@ from agrad.backends.convolution import Steps as Steps
 from agrad.backends.convolution import Windows as Windows
 from agrad.backends.convolution import convolution as convolution
 from agrad.errors import DeviceUnavailableError, DtypeError, MissingFunctionError
-from agrad.registry import CALLS
+from agrad.registry import CALLS, kernel
 
 Raw = Any
 """An array of some array library, as the library itself made it."""
@@ -231,6 +231,15 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
     made.convolution = partial(convolution, made)
     vars(made).update(extensions)
     return made
+
+
+def file_forms(backend: str, form: Callable[..., Raw]) -> None:
+    """File kernels that evaluate functions of matrices, whose steps depend on values, as one operation.
+
+    ``form(name, x, **settings)`` evaluates the generic form of the primitive.
+    """
+    for name in ("matrix_exp", "sqrtm", "logm"):
+        kernel(backend, f"linalg.{name}", "forward", names=("x",))(partial(form, f"linalg.{name}"))
 
 
 def iterate(going: Callable[..., Any], step: Callable[..., tuple[Any, ...]], *values: Any) -> tuple[Any, ...]:

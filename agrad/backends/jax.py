@@ -15,7 +15,7 @@ import numpy as np
 
 from agrad import philox
 from agrad.backends import special as special_words
-from agrad.backends.base import Backend, vocabulary
+from agrad.backends.base import Backend, file_forms, vocabulary
 from agrad.backends.convolution import Windows
 from agrad.backends.indexing import check_bounds, explicit, host_index, positions
 from agrad.backends.numpy.linalg import unpacked
@@ -253,20 +253,7 @@ def _form(name: str, x: jax.Array, **settings: Any) -> jax.Array:
     return found
 
 
-@kernel("jax", "linalg.matrix_exp", "forward")
-def matrix_exp(x: jax.Array) -> jax.Array:
-    return _form("linalg.matrix_exp", x)
-
-
-@kernel("jax", "linalg.sqrtm", "forward")
-def sqrtm(x: jax.Array, *, checked: bool) -> jax.Array:
-    return _form("linalg.sqrtm", x, checked=checked)
-
-
-@kernel("jax", "linalg.logm", "forward")
-def logm(x: jax.Array, *, checked: bool) -> jax.Array:
-    return _form("linalg.logm", x, checked=checked)
-
+file_forms("jax", _form)
 
 # ------------------------------------------------------------------ random numbers
 
