@@ -134,7 +134,7 @@ class Backend:
         found = self.find_device(spec)
         if found is None:
             have = ", ".join(repr(str(d)) for d in self.devices()) or "none"
-            raise DeviceUnavailableError(f"backend {self.name!r} has no device {spec!r} here; its devices: {have}")
+            raise DeviceUnavailableError(f"Backend {self.name!r} has no device {spec!r}. Its devices: {have}")
         return found
 
 
@@ -180,7 +180,7 @@ class Names(SimpleNamespace):
         if name.startswith("_"):
             raise AttributeError(name)
         raise MissingFunctionError(
-            f"the array library {self._library} has no {self._section}{name}. "
+            f"The array library {self._library} has no {self._section}{name}. "
             "Move the arrays to a library that has it: x.to('numpy')."
         )
 
@@ -206,7 +206,7 @@ def check_digits(name: str, x: Any) -> None:
     """
     xp = WIDER.get(type(getattr(x, "raw", x))) if WIDER else None
     if xp is not None and bool(xp.ones(()) + 2.0**-60 > 1):
-        raise DtypeError(f"{name} is computed by a formula for float64, and these arrays have more digits.")
+        raise DtypeError(f"{name}: these arrays have more digits than float64, and so has no formula of the function.")
 
 
 def public(module: Any) -> dict[str, Any]:

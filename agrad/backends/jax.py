@@ -48,7 +48,8 @@ def _visible(array: Any) -> np.ndarray | None:
     traced = isinstance(array, jax.core.Tracer)
     if traced and array.dtype == bool:
         raise TracedValueError(
-            "a boolean index in a program of JAX: how much it picks depends on values; use agrad.where(mask, value, x)"
+            "x[i]: a function that JAX traces does not support a Boolean index, because the shape of the result "
+            "depends on values. Use agrad.where(mask, value, x)."
         )
     hidden = traced or any(d.platform != "cpu" for d in array.devices())
     return None if hidden and array.dtype != bool else np.asarray(array)
@@ -173,8 +174,8 @@ def _from_host(a: np.ndarray, device: Any) -> jax.Array:
     own = jax.device_put(np.array(a), device)
     if own.dtype != a.dtype:
         raise DtypeError(
-            f"JAX would turn {a.dtype} into {own.dtype}, as its 64-bit mode is off; "
-            "select the backend with agrad.set_backend('jax'), which turns it on, or cast the array"
+            f"JAX converts {a.dtype} to {own.dtype}, because its 64-bit mode is off. Call agrad.set_backend('jax'), "
+            "which turns it on, or cast the array."
         )
     return own
 
@@ -263,8 +264,8 @@ _XP = SimpleNamespace(**{**vars(BACKEND.xp), "arange_like": lambda x, n: jnp.ara
 
 def _refuse(wrong: bool, what: str, remedy: str) -> None:
     if wrong:
-        mode = "select the backend with agrad.set_backend('jax'), which turns it on"
-        raise DtypeError(f"JAX {what} while its 64-bit mode is off; {mode}, or {remedy}")
+        mode = "Call agrad.set_backend('jax'), which turns it on"
+        raise DtypeError(f"JAX {what} while its 64-bit mode is off. {mode}, or {remedy}.")
 
 
 def _on_host(*arrays: jax.Array) -> bool:

@@ -84,7 +84,7 @@ def _only(name: str, **known: Any) -> Callable[..., Any]:
 
     def call(x: mx.array, /, **settings: Any) -> Any:
         if known | settings != known:
-            raise MissingFunctionError(f"the array library mlx has no linalg.{name} with {settings}")
+            raise MissingFunctionError(f"linalg.{name}: options must be {known} on MLX, got {settings}")
         return getattr(mx.linalg, name)(x)
 
     return call

@@ -252,14 +252,14 @@ def _to_host(x: torch.Tensor) -> np.ndarray:
     try:
         return x.detach().cpu().resolve_conj().resolve_neg().numpy()
     except TypeError as error:
-        raise DtypeError(f"NumPy has no dtype for {x.dtype}: cast first, with astype(x, float32)") from error
+        raise DtypeError(f"NumPy has no dtype for {x.dtype}. Cast it first: agrad.astype(x, agrad.float32).") from error
 
 
 def _from_host(a: np.ndarray, device: torch.device | None) -> torch.Tensor:
     try:
         own = torch.from_numpy(np.array(a, order="C"))
     except TypeError as error:
-        raise DtypeError(f"PyTorch has no dtype for NumPy's {a.dtype}: cast the array first") from error
+        raise DtypeError(f"PyTorch has no dtype for {a.dtype}. Cast the array first.") from error
     return own.to(device if device is not None else torch.get_default_device())
 
 
