@@ -234,9 +234,9 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
 
 
 def file_forms(backend: str, form: Callable[..., Raw]) -> None:
-    """File kernels that evaluate functions of matrices, whose steps depend on values, as one operation.
+    """File kernels that evaluate functions of matrices as one operation.
 
-    ``form(name, x, **settings)`` evaluates the generic form of the primitive.
+    Their steps depend on values. ``form(name, x, **settings)`` evaluates the generic form of the primitive.
     """
     for name in ("matrix_exp", "sqrtm", "logm"):
         kernel(backend, f"linalg.{name}", "forward", names=("x",))(partial(form, f"linalg.{name}"))

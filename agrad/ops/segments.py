@@ -10,15 +10,15 @@ from agrad.engine.joining import joined, moves
 from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype, iinfo
 from agrad.ops.creation import full_like, ones_like, zeros_like
-from agrad.ops.cumulative import cumulative_sum
 from agrad.ops.definition import public_of_arrays
 from agrad.ops.discrete import isfinite, isnan
 from agrad.ops.elementwise import maximum
 from agrad.ops.indexing import index_array, scatter_add, take, take_along_axis
 from agrad.ops.manipulation import concat, reshape
+from agrad.ops.searching import argsort
 from agrad.ops.selection import where
 from agrad.ops.shared import ndim_of, raw_of
-from agrad.ops.sorting import argsort
+from agrad.ops.statistical import cumulative_sum
 from agrad.shapes import ARRAY, size
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

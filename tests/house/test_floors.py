@@ -80,7 +80,7 @@ EXCEPTIONS = {
     ("agrad.nn", "agrad.engine.scalars"),
     ("agrad.nn", "agrad.engine.typed"),
     ("agrad.nn", "agrad.ops.convolution"),
-    ("agrad.nn", "agrad.ops.gates"),
+    ("agrad.nn", "agrad.ops.composites"),
     ("agrad.nn", "agrad.ops.pooling"),
     ("agrad.nn", "agrad.ops.indexing"),
     ("agrad.nn", "agrad.ops.map_draws"),
