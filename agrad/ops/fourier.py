@@ -1,6 +1,5 @@
 """Fourier transforms with their rules, of arrays padded or cropped to a length.
 
-
 The matrix of a discrete Fourier transform is symmetric, and cotangents pair without conjugation: a transform is its own
 transpose. The transforms between real and Hermitian arrays are transposes of each other, up to weights for coefficients
 that represent two.
