@@ -233,6 +233,12 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
     return made
 
 
+def broadcast_batches(xp: Any, *matrices: Raw) -> list[Raw]:
+    """Return stacks of matrices broadcast to one batch, for functions that do not broadcast."""
+    batch = np.broadcast_shapes(*[x.shape[:-2] for x in matrices])
+    return [xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in matrices]
+
+
 def file_forms(backend: str, form: Callable[..., Raw]) -> None:
     """File kernels that evaluate functions of matrices as one operation.
 

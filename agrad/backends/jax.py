@@ -15,7 +15,7 @@ import numpy as np
 
 from agrad import philox
 from agrad.backends import special as special_words
-from agrad.backends.base import Backend, file_forms, vocabulary
+from agrad.backends.base import Backend, broadcast_batches, file_forms, vocabulary
 from agrad.backends.convolution import Windows
 from agrad.backends.indexing import check_bounds, explicit, host_index, positions
 from agrad.backends.numpy.linalg import unpacked
@@ -238,8 +238,7 @@ vars(BACKEND.xp.linalg).update(lu=lu, solve_or_nan=BACKEND.xp.linalg.solve)
 
 @kernel("jax", "linalg.over_triangle", "forward", when=lambda x1, x2: x1.dtype == x2.dtype)
 def over_triangle(x1: jax.Array, x2: jax.Array, *, upper: bool, checked: bool = False) -> jax.Array:
-    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    x1, x2 = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+    x1, x2 = broadcast_batches(jnp, x1, x2)
     return jax.lax.linalg.triangular_solve(x2, x1, lower=not upper)
 
 
