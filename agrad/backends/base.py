@@ -234,7 +234,7 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
 
 
 def broadcast_batches(xp: Any, *matrices: Raw) -> list[Raw]:
-    """Return stacks of matrices broadcast to one batch, for functions that do not broadcast."""
+    """Return stacks of matrices, broadcast to one batch."""
     batch = np.broadcast_shapes(*[x.shape[:-2] for x in matrices])
     return [xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in matrices]
 
