@@ -56,7 +56,7 @@ def in_blocks(function: Callable[..., np.ndarray], first: np.ndarray, *others: R
 
 
 def for_each_part(fill: Callable[[slice], None], rows: int, step: int, at_least: int = THREADED) -> None:
-    """Call ``fill`` with slices of ``step`` rows, on threads if there are ``at_least``."""
+    """Call ``fill`` with slices of ``step`` rows, on threads if they are many."""
 
     def work(take: Callable[[], int]) -> None:
         while (start := take() * step) < rows:
