@@ -184,7 +184,7 @@ class BackendUnavailableError(AgradError, ImportError):
     >>> agrad.zeros(3, backend="tensorflow")
     Traceback (most recent call last):
         ...
-    agrad.errors.BackendUnavailableError: there is no backend 'tensorflow'; agrad knows ...
+    agrad.errors.BackendUnavailableError: Backend 'tensorflow' is unknown. agrad knows ...
     """
 
 
@@ -196,7 +196,7 @@ class DeviceUnavailableError(AgradError, ValueError):
     >>> agrad.zeros(3, device="tpu")
     Traceback (most recent call last):
         ...
-    agrad.errors.DeviceUnavailableError: backend 'numpy' has no device 'tpu' here; its devices: 'cpu'
+    agrad.errors.DeviceUnavailableError: Backend 'numpy' has no device 'tpu'. Its devices: 'cpu'
     """
 
 

@@ -128,7 +128,8 @@ class Case:
         side = max(4, min(28, math.isqrt(self.n // 4)))
         self.values.update(x=self.array(max(1, self.n // side**2 // 4), 4, side, side), w=self.array(8, 4, 3, 3))
         ones = (1, 1)
-        self.settings.update(strides=ones, padding=(ones, ones), x_dilation=ones, w_dilation=ones, groups=1)
+        windows = load("agrad.backends.convolution").Windows
+        self.settings.update(how=windows(ones, (ones, ones), ones, ones, 1))
 
     def square(self) -> Any:
         side = min(32, math.isqrt(self.n))

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from table import complex_normal, constant, ex, normal, row, values
 
+from agrad.backends.convolution import Windows
 from agrad.registry import PRIMITIVES
 
 
-def _correlated(
-    xp: Any, x: Any, w: Any, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
-) -> Any:
+def _correlated(xp: Any, x: Any, w: Any, *, how: Windows) -> Any:
     """Return the correlation of two spatial axes, element by element of its definition."""
+    strides, padding, x_dilation, w_dilation, groups = how
     n, c, *lengths = x.shape
     spans = [(m - 1) * d + 1 for m, d in zip(lengths, x_dilation, strict=True)]
     spread = np.zeros((n, c, *spans), np.result_type(x, w))
@@ -30,32 +30,26 @@ def _correlated(
     return y
 
 
-_PLAIN: dict[str, Any] = {
-    "strides": (1, 1),
-    "padding": ((0, 0), (0, 0)),
-    "x_dilation": (1, 1),
-    "w_dilation": (1, 1),
-    "groups": 1,
-}
+_PLAIN = Windows((1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1), 1)
 
 row(
     "convolution",
-    ex("plain", normal(2, 2, 3, 4), normal(3, 2, 2, 2), **_PLAIN),
-    ex("steps", normal(1, 2, 5, 4), normal(2, 2, 2, 2), **{**_PLAIN, "strides": (2, 1), "w_dilation": (1, 2)}),
-    ex("groups", normal(2, 4, 3, 3), normal(2, 2, 2, 2), **{**_PLAIN, "groups": 2}),
-    ex("zeros around", normal(1, 1, 3, 2), normal(2, 1, 2, 3), **{**_PLAIN, "padding": ((1, 0), (2, 1))}),
-    ex("cut", normal(1, 1, 5, 4), normal(1, 1, 2, 2), **{**_PLAIN, "padding": ((-1, 1), (0, -1))}),
-    ex("cut and zeros", normal(1, 3, 6, 5), normal(1, 3, 2, 2), **{**_PLAIN, "padding": ((-1, 1), (0, -1))}),
+    ex("plain", normal(2, 2, 3, 4), normal(3, 2, 2, 2), how=_PLAIN),
+    ex("steps", normal(1, 2, 5, 4), normal(2, 2, 2, 2), how=_PLAIN._replace(strides=(2, 1), w_dilation=(1, 2))),
+    ex("groups", normal(2, 4, 3, 3), normal(2, 2, 2, 2), how=_PLAIN._replace(groups=2)),
+    ex("zeros around", normal(1, 1, 3, 2), normal(2, 1, 2, 3), how=_PLAIN._replace(padding=((1, 0), (2, 1)))),
+    ex("cut", normal(1, 1, 5, 4), normal(1, 1, 2, 2), how=_PLAIN._replace(padding=((-1, 1), (0, -1)))),
+    ex("cut and zeros", normal(1, 3, 6, 5), normal(1, 3, 2, 2), how=_PLAIN._replace(padding=((-1, 1), (0, -1)))),
     ex(
         "zeros between",
         normal(1, 2, 3, 2),
         normal(2, 1, 2, 2),
-        **{**_PLAIN, "x_dilation": (2, 3), "groups": 2, "strides": (1, 2), "padding": ((1, 1), (0, 2))},
+        how=_PLAIN._replace(x_dilation=(2, 3), groups=2, strides=(1, 2), padding=((1, 1), (0, 2))),
     ),
-    ex("kernel larger than the result", normal(2, 1, 4, 5), normal(2, 1, 4, 4), **_PLAIN),
-    ex("constant input", constant(np.arange(9.0).reshape(1, 1, 3, 3)), normal(1, 1, 2, 2), **_PLAIN),
-    ex("empty", normal(0, 1, 3, 3), normal(1, 1, 2, 2), **_PLAIN),
-    ex("complex", complex_normal(1, 1, 3, 3), complex_normal(2, 1, 2, 2), **_PLAIN),
+    ex("kernel larger than the result", normal(2, 1, 4, 5), normal(2, 1, 4, 4), how=_PLAIN),
+    ex("constant input", constant(np.arange(9.0).reshape(1, 1, 3, 3)), normal(1, 1, 2, 2), how=_PLAIN),
+    ex("empty", normal(0, 1, 3, 3), normal(1, 1, 2, 2), how=_PLAIN),
+    ex("complex", complex_normal(1, 1, 3, 3), complex_normal(2, 1, 2, 2), how=_PLAIN),
     call=PRIMITIVES["convolution"].bind,
     reference=_correlated,
 )

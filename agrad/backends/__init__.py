@@ -70,7 +70,7 @@ def load(name: str) -> Backend:
     except Exception as error:
         remedy = _REMEDY.get(name)
         raise BackendUnavailableError(
-            f"backend {name!r} cannot run here: {error}" + (f"; to mend it: {remedy}" if remedy else "")
+            f"Backend {name!r} is not available: {error}" + (f". Install it with: {remedy}" if remedy else "")
         ) from error
     _loaded[name] = backend
     return backend
@@ -80,8 +80,8 @@ def _of_import_name(name: str) -> Backend:
     backend = None if _root(name) in _MODULES else generic.of_name(name)
     if backend is None:
         raise BackendUnavailableError(
-            f"there is no backend {name!r}; agrad knows {', '.join(map(repr, _modules()))}, and libraries of the array "
-            "API standard by their import names"
+            f"Backend {name!r} is unknown. agrad knows {', '.join(map(repr, _modules()))}, and libraries of the array "
+            "API standard by their import names."
         )
     return backend
 
@@ -127,8 +127,7 @@ def backend_of(array: Any) -> Backend:
     backend = backend_of_type(type(array))
     if backend is None:
         raise OperandError(
-            f"{type(array).__name__} is not an array of a library that agrad knows; "
-            "make one with agrad.asarray, or of the library you use"
+            f"{type(array).__name__} is not an array of a library that agrad knows. Create one with agrad.asarray."
         )
     return backend
 

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from array_api_compat import device as device_of
 
-from agrad.backends.convolution import convolution
+from agrad.backends.convolution import Steps as Steps
+from agrad.backends.convolution import Windows as Windows
+from agrad.backends.convolution import convolution as convolution
 from agrad.errors import DeviceUnavailableError, DtypeError, MissingFunctionError
-from agrad.registry import CALLS
+from agrad.registry import CALLS, kernel
 
 Raw = Any
 """An array of some array library, as the library itself made it."""
@@ -47,7 +49,7 @@ class Backend:
     - ``setitem(x, value, *indices, index)``: a new array equal to ``x`` but for ``value`` at the index.
     - ``arange_like(x, n)``: the integers from 0 to n - 1 on the device of ``x``.
     - ``from_parts(x1, x2)``: complex numbers of their real and imaginary parts, of one dtype.
-    - ``convolution(x, w, *, strides, padding, x_dilation, w_dilation, groups)``: the correlation of neural networks.
+    - ``convolution(x, w, *, how)``: the correlation of neural networks; ``how`` is a ``Windows``.
     - ``iterate(going, step, *values)``: the values after ``values = step(*values)``, repeated while ``going(*values)``.
     - ``scatter_add(g, *indices, index, shape)``: zeros of ``shape`` with ``g`` added at the index; repeated
       indices accumulate.
@@ -132,7 +134,7 @@ class Backend:
         found = self.find_device(spec)
         if found is None:
             have = ", ".join(repr(str(d)) for d in self.devices()) or "none"
-            raise DeviceUnavailableError(f"backend {self.name!r} has no device {spec!r} here; its devices: {have}")
+            raise DeviceUnavailableError(f"Backend {self.name!r} has no device {spec!r}. Its devices: {have}")
         return found
 
 
@@ -178,7 +180,7 @@ class Names(SimpleNamespace):
         if name.startswith("_"):
             raise AttributeError(name)
         raise MissingFunctionError(
-            f"the array library {self._library} has no {self._section}{name}. "
+            f"The array library {self._library} has no {self._section}{name}. "
             "Move the arrays to a library that has it: x.to('numpy')."
         )
 
@@ -204,7 +206,7 @@ def check_digits(name: str, x: Any) -> None:
     """
     xp = WIDER.get(type(getattr(x, "raw", x))) if WIDER else None
     if xp is not None and bool(xp.ones(()) + 2.0**-60 > 1):
-        raise DtypeError(f"{name} is computed by a formula for float64, and these arrays have more digits.")
+        raise DtypeError(f"{name}: these arrays have more digits than float64, and so has no formula of the function.")
 
 
 def public(module: Any) -> dict[str, Any]:
@@ -229,6 +231,21 @@ def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
     made.convolution = partial(convolution, made)
     vars(made).update(extensions)
     return made
+
+
+def broadcast_batches(xp: Any, *matrices: Raw) -> list[Raw]:
+    """Return stacks of matrices, broadcast to one batch."""
+    batch = np.broadcast_shapes(*[x.shape[:-2] for x in matrices])
+    return [xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in matrices]
+
+
+def file_forms(backend: str, form: Callable[..., Raw]) -> None:
+    """File kernels that evaluate functions of matrices as one operation.
+
+    Their steps depend on values. ``form(name, x, **settings)`` evaluates the generic form of the primitive.
+    """
+    for name in ("matrix_exp", "sqrtm", "logm"):
+        kernel(backend, f"linalg.{name}", "forward", names=("x",))(partial(form, f"linalg.{name}"))
 
 
 def iterate(going: Callable[..., Any], step: Callable[..., tuple[Any, ...]], *values: Any) -> tuple[Any, ...]:

@@ -3,9 +3,30 @@
 import math
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
-Pads = Sequence[tuple[int, int]]
+Pads = tuple[tuple[int, int], ...]
+Steps = tuple[int, ...]
+
+
+class Windows(NamedTuple):
+    """The options of a convolution, with one entry for each spatial axis.
+
+    ``x_dilation - 1`` zeros are put between the elements of the input, then zeros around it; a negative padding cuts.
+    """
+
+    strides: Steps
+    padding: Pads
+    x_dilation: Steps
+    w_dilation: Steps
+    groups: int
+
+    def lengths(self, x: Sequence[int], w: Sequence[int]) -> list[int]:
+        """Return the spatial lengths of the result for the shapes of input and kernel."""
+        sizes = zip(x[2:], w[2:], self.strides, self.padding, self.x_dilation, self.w_dilation, strict=True)
+        return [
+            (max((n - 1) * d + 1, 0) + low + high - (k - 1) * e - 1) // s + 1 for n, k, s, (low, high), d, e in sizes
+        ]
 
 
 def beside(x: Any) -> dict[str, Any]:
@@ -17,17 +38,9 @@ def beside(x: Any) -> dict[str, Any]:
     return {where: getattr(x, where)} if hasattr(x, where) else {}
 
 
-def out_lengths(
-    x: Sequence[int],
-    w: Sequence[int],
-    strides: Sequence[int],
-    padding: Pads,
-    x_dilation: Sequence[int],
-    w_dilation: Any,
-) -> list[int]:
-    """Return the spatial lengths of the result for those of ``x`` and ``w``."""
-    sizes = zip(x, w, strides, padding, x_dilation, w_dilation, strict=True)
-    return [(max((n - 1) * d + 1, 0) + low + high - (k - 1) * e - 1) // s + 1 for n, k, s, (low, high), d, e in sizes]
+def zeros(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    """Return zeros of a shape with the dtype and device of ``x``."""
+    return xp.broadcast_to(xp.sum(xp.zeros_like(x), dtype=x.dtype), shape)
 
 
 def zeros_between(xp: Any, x: Any, axis: int, step: int) -> Any:
@@ -48,28 +61,15 @@ def zeros_around(xp: Any, x: Any, axis: int, low: int, high: int) -> Any:
     if low < 0 or high < 0:
         x = x[(slice(None),) * axis + (slice(max(-low, 0), n - max(-high, 0)), ...)]
     shape = tuple(x.shape)
-    parts = [
-        xp.zeros((*shape[:axis], k, *shape[axis + 1 :]), dtype=x.dtype, **beside(x)) if k > 0 else None
-        for k in (low, high)
-    ]
+    parts = [zeros(xp, x, (*shape[:axis], k, *shape[axis + 1 :])) if k > 0 else None for k in (low, high)]
     parts = [part for part in (parts[0], x, parts[1]) if part is not None]
     return x if len(parts) == 1 else xp.concat(parts, axis=axis)
 
 
-def convolution(
-    xp: Any,
-    x: Any,
-    w: Any,
-    /,
-    *,
-    strides: Sequence[int],
-    padding: Pads,
-    x_dilation: Sequence[int],
-    w_dilation: Sequence[int],
-    groups: int,
-) -> Any:
+def convolution(xp: Any, x: Any, w: Any, /, *, how: Windows) -> Any:
     """Correlate ``x`` of shape (n, c, ...) with ``w`` of shape (o, c // groups, ...)."""
-    out = out_lengths(x.shape[2:], w.shape[2:], strides, padding, x_dilation, w_dilation)
+    strides, padding, x_dilation, w_dilation, groups = how
+    out = how.lengths(x.shape, w.shape)
     for axis, (step, (low, high)) in enumerate(zip(x_dilation, padding, strict=True), 2):
         x = zeros_around(xp, zeros_between(xp, x, axis, step), axis, low, high)
     n, c, rows, kernel = x.shape[0], x.shape[1] // groups, w.shape[0] // groups, tuple(w.shape[2:])
@@ -79,7 +79,7 @@ def convolution(
         return xp.reshape(x[(slice(None), slice(None), *places)], (n, groups, c, math.prod(lengths)))
 
     if not n * c * math.prod(out):
-        return xp.zeros((n, groups * rows, *out), dtype=x.dtype, **beside(x))
+        return zeros(xp, x, (n, groups * rows, *out))
     if math.prod(kernel) <= math.prod(out):
         w = xp.reshape(w, (groups, rows, c, *kernel))
         y = None

@@ -16,6 +16,7 @@ import dask
 import dask.array as da
 import numpy as np
 
+from agrad.backends.base import file_forms
 from agrad.backends.generic import of_namespace
 from agrad.backends.indexing import explicit, host_index
 from agrad.backends.numpy import backend as host
@@ -429,20 +430,7 @@ def _form(name: str, x: da.Array, **settings: Any) -> da.Array:
     return _one_task(partial(PRIMITIVES[name].forward, host.BACKEND.xp, **settings), x.shape, x.dtype, x)
 
 
-@kernel("dask", "linalg.matrix_exp", "forward")
-def matrix_exp(x: da.Array) -> da.Array:
-    return _form("linalg.matrix_exp", x)
-
-
-@kernel("dask", "linalg.sqrtm", "forward")
-def sqrtm(x: da.Array, *, checked: bool) -> da.Array:
-    return _form("linalg.sqrtm", x, checked=checked)
-
-
-@kernel("dask", "linalg.logm", "forward")
-def logm(x: da.Array, *, checked: bool) -> da.Array:
-    return _form("linalg.logm", x, checked=checked)
-
+file_forms("dask", _form)
 
 # ------------------------------------------------------------------ random numbers
 

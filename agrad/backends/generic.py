@@ -61,7 +61,7 @@ def of_name(name: str) -> Backend | None:
             return None
         raise
     if not hasattr(module, "__array_namespace_info__"):
-        raise BackendUnavailableError(f"{name!r} is not a namespace of the array API standard")
+        raise BackendUnavailableError(f"{name!r} is not a namespace of the array API standard.")
     return of_namespace(module)
 
 
@@ -89,7 +89,7 @@ def to_host(x: Any) -> np.ndarray:
             continue
         if found.dtype.kind in "biufc" and found.shape == tuple(x.shape):
             return found
-    raise OperandError(f"the values of this {type(x).__name__} cannot be read here ({'; '.join(reasons)[:200]})")
+    raise OperandError(f"The values of this {type(x).__name__} cannot be read here ({'; '.join(reasons)[:200]})")
 
 
 class _Host:
@@ -102,7 +102,7 @@ class _Host:
     def array(self, a: np.ndarray, device: Any = None, like: Any = None) -> Any:
         dtype = getattr(self.xp, a.dtype.name, None)
         if dtype is None:
-            raise DtypeError(f"{self.xp._library} has no dtype {a.dtype.name}")
+            raise DtypeError(f"{self.xp._library} has no dtype {a.dtype.name}. Cast the array first.")
         where = beside(like) if device is None else {"device": device}
         try:
             made = self.xp.asarray(np.array(a), dtype=dtype, **where)

@@ -15,7 +15,8 @@ import numpy as np
 
 from agrad import philox
 from agrad.backends import special as special_words
-from agrad.backends.base import Backend, vocabulary
+from agrad.backends.base import Backend, broadcast_batches, file_forms, vocabulary
+from agrad.backends.convolution import Windows
 from agrad.backends.indexing import check_bounds, explicit, host_index, positions
 from agrad.backends.numpy.linalg import unpacked
 from agrad.errors import DtypeError, TracedValueError
@@ -47,7 +48,8 @@ def _visible(array: Any) -> np.ndarray | None:
     traced = isinstance(array, jax.core.Tracer)
     if traced and array.dtype == bool:
         raise TracedValueError(
-            "a boolean index in a program of JAX: how much it picks depends on values; use agrad.where(mask, value, x)"
+            "x[i]: a function that JAX traces does not support a Boolean index, because the shape of the result "
+            "depends on values. Use agrad.where(mask, value, x)."
         )
     hidden = traced or any(d.platform != "cpu" for d in array.devices())
     return None if hidden and array.dtype != bool else np.asarray(array)
@@ -84,16 +86,22 @@ def setitem(x: jax.Array, value: Any, /, *indices: Any, index: tuple[Any, ...]) 
     return array.at[where].set(value).reshape(x.shape)
 
 
-def convolution(
-    x: jax.Array, w: jax.Array, /, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
-) -> jax.Array:
+def convolution(x: jax.Array, w: jax.Array, /, *, how: Windows) -> jax.Array:
+    padding: Any = how.padding
+    x_dilation: Any = how.x_dilation
     if any(min(pair) < 0 for pair in padding):
         # XLA's convolutions on the CPU read outside of x where one end is cut and the other padded
         cuts = [(min(low, 0), min(high, 0), d - 1) for (low, high), d in zip(padding, x_dilation, strict=True)]
         x = jax.lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (0, 0, 0), *cuts])
         padding, x_dilation = [(max(low, 0), max(high, 0)) for low, high in padding], [1] * len(padding)
     return jax.lax.conv_general_dilated(
-        x, w, strides, padding, lhs_dilation=x_dilation, rhs_dilation=w_dilation, feature_group_count=groups
+        x,
+        w,
+        how.strides,
+        padding,
+        lhs_dilation=x_dilation,
+        rhs_dilation=how.w_dilation,
+        feature_group_count=how.groups,
     )
 
 
@@ -166,8 +174,8 @@ def _from_host(a: np.ndarray, device: Any) -> jax.Array:
     own = jax.device_put(np.array(a), device)
     if own.dtype != a.dtype:
         raise DtypeError(
-            f"JAX would turn {a.dtype} into {own.dtype}, as its 64-bit mode is off; "
-            "select the backend with agrad.set_backend('jax'), which turns it on, or cast the array"
+            f"JAX converts {a.dtype} to {own.dtype}, because its 64-bit mode is off. Call agrad.set_backend('jax'), "
+            "which turns it on, or cast the array."
         )
     return own
 
@@ -230,8 +238,7 @@ vars(BACKEND.xp.linalg).update(lu=lu, solve_or_nan=BACKEND.xp.linalg.solve)
 
 @kernel("jax", "linalg.over_triangle", "forward", when=lambda x1, x2: x1.dtype == x2.dtype)
 def over_triangle(x1: jax.Array, x2: jax.Array, *, upper: bool, checked: bool = False) -> jax.Array:
-    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    x1, x2 = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+    x1, x2 = broadcast_batches(jnp, x1, x2)
     return jax.lax.linalg.triangular_solve(x2, x1, lower=not upper)
 
 
@@ -246,20 +253,7 @@ def _form(name: str, x: jax.Array, **settings: Any) -> jax.Array:
     return found
 
 
-@kernel("jax", "linalg.matrix_exp", "forward")
-def matrix_exp(x: jax.Array) -> jax.Array:
-    return _form("linalg.matrix_exp", x)
-
-
-@kernel("jax", "linalg.sqrtm", "forward")
-def sqrtm(x: jax.Array, *, checked: bool) -> jax.Array:
-    return _form("linalg.sqrtm", x, checked=checked)
-
-
-@kernel("jax", "linalg.logm", "forward")
-def logm(x: jax.Array, *, checked: bool) -> jax.Array:
-    return _form("linalg.logm", x, checked=checked)
-
+file_forms("jax", _form)
 
 # ------------------------------------------------------------------ random numbers
 
@@ -269,8 +263,8 @@ _XP = SimpleNamespace(**{**vars(BACKEND.xp), "arange_like": lambda x, n: jnp.ara
 
 def _refuse(wrong: bool, what: str, remedy: str) -> None:
     if wrong:
-        mode = "select the backend with agrad.set_backend('jax'), which turns it on"
-        raise DtypeError(f"JAX {what} while its 64-bit mode is off; {mode}, or {remedy}")
+        mode = "Call agrad.set_backend('jax'), which turns it on"
+        raise DtypeError(f"JAX {what} while its 64-bit mode is off. {mode}, or {remedy}.")
 
 
 def _on_host(*arrays: jax.Array) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
-import numpy as np
 
+from agrad.backends.base import broadcast_batches
 from agrad.backends.generic import of_namespace
 from agrad.backends.special import SpecialWords, in_double
 from agrad.dtypes import as_dtype
@@ -84,7 +84,7 @@ def _only(name: str, **known: Any) -> Callable[..., Any]:
 
     def call(x: mx.array, /, **settings: Any) -> Any:
         if known | settings != known:
-            raise MissingFunctionError(f"the array library mlx has no linalg.{name} with {settings}")
+            raise MissingFunctionError(f"linalg.{name}: options must be {known} on MLX, got {settings}")
         return getattr(mx.linalg, name)(x)
 
     return call
@@ -93,8 +93,7 @@ def _only(name: str, **known: Any) -> Callable[..., Any]:
 def _solve(x1: mx.array, x2: mx.array, /) -> mx.array:
     if x2.ndim == 1:
         return _solve(x1, x2[:, None])[..., 0]
-    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # MLX's own does not broadcast
-    return mx.linalg.solve(*(mx.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2)))
+    return mx.linalg.solve(*broadcast_batches(mx, x1, x2))
 
 
 def _fourier(name: str) -> Callable[..., Any]:

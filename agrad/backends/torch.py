@@ -12,7 +12,7 @@ import torch
 from agrad import philox
 from agrad.backends import special as special_words
 from agrad.backends.base import Backend, vocabulary
-from agrad.backends.convolution import out_lengths
+from agrad.backends.convolution import Windows
 from agrad.backends.indexing import explicit, host_index, positions
 from agrad.errors import DtypeError
 from agrad.kernels.numpy import random as host_random
@@ -114,14 +114,11 @@ def setitem(x: torch.Tensor, value: Any, /, *indices: Any, index: tuple[Any, ...
     return out.flip(axes) if axes else out
 
 
-def convolution(
-    x: torch.Tensor, w: torch.Tensor, /, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
-) -> torch.Tensor:
+def convolution(x: torch.Tensor, w: torch.Tensor, /, *, how: Windows) -> torch.Tensor:
     """Call PyTorch's convolution, or for zeros between elements its transposed one."""
-    f = torch.nn.functional
+    f, (strides, padding, x_dilation, w_dilation, groups) = torch.nn.functional, how
     if not x.numel() or not w.numel():  # PyTorch refuses some of them
-        out = out_lengths(x.shape[2:], w.shape[2:], strides, padding, x_dilation, w_dilation)
-        return x.new_zeros((x.shape[0], w.shape[0], *out))
+        return x.new_zeros((x.shape[0], w.shape[0], *how.lengths(x.shape, w.shape)))
     if all(step == 1 for step in x_dilation):
         return _CONVOLUTIONS[x.ndim - 3](_framed(x, padding), w, None, strides, 0, w_dilation, groups)
     rows, c, *kernel = w.shape
@@ -142,35 +139,29 @@ def _framed(x: torch.Tensor, padding: Any) -> torch.Tensor:
     return torch.nn.functional.pad(x, flat) if any(flat) else x
 
 
-def _derivative(place: int, g: Any, x: Any, w: Any, how: dict[str, Any]) -> Any:
+def _derivative(place: int, g: Any, x: Any, w: Any, how: Windows) -> Any:
     """Return PyTorch's derivative by ``x`` (place 0) or ``w`` (1); of that array only the shape is read.
 
     PyTorch has it without zeros between elements, with as many around on both sides, and conjugates complex numbers.
     """
-    evenly = set(how["x_dilation"]) == {1} and all(low == high >= 0 for low, high in how["padding"])
+    evenly = set(how.x_dilation) == {1} and all(low == high >= 0 for low, high in how.padding)
     if not evenly or not g.is_floating_point() or not (g.numel() and x.numel() and w.numel()):
         return NotImplemented
-    pads = [low for low, _ in how["padding"]]
+    pads = [low for low, _ in how.padding]
     return torch.ops.aten.convolution_backward(
-        g, x, w, None, how["strides"], pads, how["w_dilation"], False, [0] * len(pads), how["groups"],
+        g, x, w, None, how.strides, pads, how.w_dilation, False, [0] * len(pads), how.groups,
         [place == 0, place == 1, False],
     )[place]  # fmt: skip
 
 
 @kernel("torch", "convolution", "vjp:x")
-def convolution_x(
-    g: Any, w: Any, x_meta: Any, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
-) -> Any:
-    how = {"strides": strides, "padding": padding, "x_dilation": x_dilation, "w_dilation": w_dilation}
-    return _derivative(0, g, g.new_empty(x_meta.shape), w, {**how, "groups": groups})
+def convolution_x(g: Any, w: Any, x_meta: Any, *, how: Windows) -> Any:
+    return _derivative(0, g, g.new_empty(x_meta.shape), w, how)
 
 
 @kernel("torch", "convolution", "vjp:w")
-def convolution_w(
-    g: Any, x: Any, w_meta: Any, *, strides: Any, padding: Any, x_dilation: Any, w_dilation: Any, groups: int
-) -> Any:
-    how = {"strides": strides, "padding": padding, "x_dilation": x_dilation, "w_dilation": w_dilation}
-    return _derivative(1, g, x, g.new_empty(w_meta.shape), {**how, "groups": groups})
+def convolution_w(g: Any, x: Any, w_meta: Any, *, how: Windows) -> Any:
+    return _derivative(1, g, x, g.new_empty(w_meta.shape), how)
 
 
 def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> torch.Tensor:
@@ -261,14 +252,14 @@ def _to_host(x: torch.Tensor) -> np.ndarray:
     try:
         return x.detach().cpu().resolve_conj().resolve_neg().numpy()
     except TypeError as error:
-        raise DtypeError(f"NumPy has no dtype for {x.dtype}: cast first, with astype(x, float32)") from error
+        raise DtypeError(f"NumPy has no dtype for {x.dtype}. Cast it first: agrad.astype(x, agrad.float32).") from error
 
 
 def _from_host(a: np.ndarray, device: torch.device | None) -> torch.Tensor:
     try:
         own = torch.from_numpy(np.array(a, order="C"))
     except TypeError as error:
-        raise DtypeError(f"PyTorch has no dtype for NumPy's {a.dtype}: cast the array first") from error
+        raise DtypeError(f"PyTorch has no dtype for {a.dtype}. Cast the array first.") from error
     return own.to(device if device is not None else torch.get_default_device())
 
 

@@ -13,7 +13,6 @@ from agrad.dtypes import is_complex
 from agrad.engine.anomalies import users_line
 from agrad.engine.backward import fit
 from agrad.engine.levels import GLOBAL_TAPE, lift, select
-from agrad.engine.observing import OBSERVED
 from agrad.engine.operation import Operation
 from agrad.engine.scalars import TracedNumber, host_array_call
 from agrad.engine.tape import Meta, Node, Plan, is_recording, mode, next_id, replay
@@ -166,11 +165,4 @@ def fitted(g: Any, meta: Meta, name: str, place: str) -> Any:
     return fit(g, meta, False, name, place)
 
 
-def unrecorded(x: Tensor) -> Any:
-    """Return the array of a Tensor that is not recorded or observed, otherwise None."""
-    return x.data if x.node is None and x.level is GLOBAL_TAPE and not OBSERVED else None
-
-
 CALLS["lift"] = lift
-CALLS["is_traced"] = lambda: mode().trace is not None
-CALLS["unrecorded"] = unrecorded

@@ -35,7 +35,7 @@ from agrad.interop.table import implements
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Tensor:
     like = like_of(x, xp, fp, left, right, period)
     x, xp, fp = promoted(*[tensor(v, like) for v in (x, xp, fp)], least=np.float64)
-    if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
+    if xp.ndim != 1 or fp.shape != xp.shape or not xp.shape[0]:
         raise ValueError(f"numpy.interp: xp and fp must be nonempty and of shape (n,), got {xp.shape}, {fp.shape}")
     if period is not None:
         if not isinstance(period, Tensor) and period == 0:
@@ -53,14 +53,13 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     values = _raw if seen else lambda v: v
     if seen:
         x, xp, fp = (v.raw if v.node is None else v for v in (x, xp, fp))
-    xs, xps = values(x), values(xp)
+    xs, xps, n = values(x), values(xp), xp.shape[0]
 
     def chosen(condition: Any, new: Callable[[], Any], out: Any) -> Any:
         if seen:
             return agrad.where(np.asarray(condition), new(), out) if condition.any() else out
         return agrad.where(condition, new(), out)
 
-    n = xp.shape[0]
     # most calls have all places between the nodes, where one look spares those at the ends
     within = seen and n > 1 and bool(((xs > xps[0]) & (xs < xps[-1])).all())
     if n == 1:
@@ -73,17 +72,18 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
             i = agrad.reshape(agrad.clip(found, 0, n - 2), x.shape)
         x0, x1, f0, f1 = xp[i], xp[i + 1], fp[i], fp[i + 1]
         gap = x1 - x0
-        gap = chosen(values(gap) == 0, lambda: agrad.ones_like(gap), gap)
+        if not (seen and values(gap).all()):
+            gap = agrad.where(gap == 0, agrad.ones_like(gap), gap)
         slope = (f1 - f0) / gap
-        inside = f0 + slope * (x - x0)
+        inside = (x - x0) * slope + f0
+        if within and np.isfinite(values(inside)).all():
+            return tensor(inside)
 
         def beside() -> Any:
             return agrad.where((x == x0) | (f0 == f1), f0, f1 + slope * (x - x1))
 
         # as in NumPy next to an infinity or NaN: exact at a node, otherwise from the other node
         out = chosen(agrad.isnan(values(inside)), beside, inside)
-        if within:
-            return tensor(out)
         out = chosen(xs == xps[-1], lambda: fp[-1, ...], out)
     for outside, value, end in ((xs < xps[0], left, 0), (xs > xps[-1], right, -1)):
 

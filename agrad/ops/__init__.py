@@ -6,13 +6,12 @@ Importing them fills the dictionaries of ``agrad.registry``.
 from agrad.engine.tensor import Tensor as _Tensor
 from agrad.faces import list_names as _list_names
 from agrad.foreign import install as _install_foreign
-from agrad.ops import convolution, gates, pooling, updates  # noqa: F401
+from agrad.ops import convolution, pooling, updates  # noqa: F401
 from agrad.ops.arrangement import *
 from agrad.ops.casting import *
 from agrad.ops.composites import *
 from agrad.ops.conversion import *
 from agrad.ops.creation import *
-from agrad.ops.cumulative import *
 from agrad.ops.discrete import *
 from agrad.ops.elementwise import *
 from agrad.ops.indexing import *
@@ -24,7 +23,6 @@ from agrad.ops.searching import *
 from agrad.ops.segments import *
 from agrad.ops.selection import where as where
 from agrad.ops.sets import *
-from agrad.ops.sorting import *
 from agrad.ops.special.normal import erf as erf
 from agrad.ops.statistical import *
 from agrad.ops.transfer import *

@@ -38,8 +38,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     repeats : int or array of integers
         How often: one number, or one for each element of the axis. An array has no derivative, and is read on the host,
         as it decides the shape of the result.
@@ -52,12 +51,6 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
     Raises
     ------
-    OperandError
-        If a number is negative.
-    DtypeError
-        If the array has another dtype.
-    ShapeError
-        If the array and the axis have different lengths.
     TracedValueError
         If the values of the array are not known, in a traced function.
 
@@ -135,8 +128,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     repetitions : int or tuple of ints
         One number for each of the last axes. If it is longer than the shape of ``x``, axes of length one are prepended
         to ``x``.
@@ -145,17 +137,10 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     -------
     array
 
-    Raises
-    ------
-    OperandError
-        If a number is negative.
-
     Examples
     --------
     >>> agrad.tile(np.asarray([1.0, 2.0]), (2,))
     array([1., 2., 1., 2.])
-    >>> agrad.grad(lambda x: agrad.sum(agrad.tile(x, (3,))))(np.asarray([1.0, 2.0]))
-    array([3., 3.])
     """
     ndim = ndim_of(x, "tile")
     times = tuple(as_int(n) for n in repetitions) if isinstance(repetitions, (tuple, list)) else (as_int(repetitions),)
@@ -184,8 +169,7 @@ def roll(x: Any, /, shift: Any, *, axis: Axes = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     shift : int or tuple of ints
         Number of positions to shift by. One shift may apply to several axes.
     axis : int or tuple of ints, optional
@@ -193,22 +177,12 @@ def roll(x: Any, /, shift: Any, *, axis: Axes = None) -> Any:
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
-
-    Raises
-    ------
-    ShapeError
-        If the numbers of shifts and axes differ.
-    IndexRangeError
-        If an axis is out of range.
+    array of the shape of ``x``
 
     Examples
     --------
     >>> agrad.roll(np.asarray([1.0, 2.0, 3.0]), 1)
     array([3., 1., 2.])
-    >>> agrad.grad(lambda x: agrad.roll(x, 1)[0])(np.asarray([1.0, 2.0, 3.0]))
-    array([0., 0., 1.])
     """
     ndim = ndim_of(x, "roll")
     shifts = tuple(map(as_int, shift)) if isinstance(shift, (tuple, list)) else (as_int(shift),)
@@ -248,19 +222,13 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axis : int
 
     Returns
     -------
     tuple of arrays
         Views if the library returns views, so that writes to a part change ``x``.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -299,8 +267,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis and a numeric dtype.
+    x : array with at least one axis and a numeric dtype
     axis : int
         Axis. By default, the last.
     n : int
@@ -312,19 +279,10 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     -------
     array
 
-    Raises
-    ------
-    OperandError
-        If ``n`` is negative.
-    IndexRangeError
-        If an axis is out of range.
-
     Examples
     --------
     >>> agrad.diff(np.asarray([1.0, 4.0, 9.0]))
     array([3., 5.])
-    >>> agrad.grad(lambda x: agrad.sum(agrad.diff(x) ** 2))(np.asarray([1.0, 4.0, 9.0]))
-    array([-6., -4., 10.])
     """
     ndim_of(x, "diff")
     axis = axis_of(axis, x)

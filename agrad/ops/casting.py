@@ -35,8 +35,7 @@ def cast(xp: Any, x: Any, /, *, dtype: Any, copy: bool) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     dtype : dtype
         dtype of the result.
     copy : bool
@@ -69,8 +68,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     dtype : dtype
         dtype of any library.
     copy : bool
@@ -80,8 +78,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
+    array of the shape of ``x``
 
     Raises
     ------
@@ -188,11 +185,6 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     -------
     bool
 
-    Raises
-    ------
-    ValueError
-        If the name is not a kind.
-
     Examples
     --------
     >>> agrad.isdtype(agrad.float32, "real floating"), agrad.isdtype(agrad.int8, ("bool", "real floating"))
@@ -265,11 +257,6 @@ def finfo(type: Any, /) -> FInfo:
     FInfo
         ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal`` and ``dtype``.
 
-    Raises
-    ------
-    DtypeError
-        If the dtype is another one.
-
     Examples
     --------
     >>> agrad.finfo(agrad.float32).bits, float(agrad.finfo(agrad.float64).eps)
@@ -301,11 +288,6 @@ def iinfo(type: Any, /) -> IInfo:
     -------
     IInfo
         ``bits``, ``max``, ``min`` and ``dtype``.
-
-    Raises
-    ------
-    DtypeError
-        If the dtype is another one.
 
     Examples
     --------

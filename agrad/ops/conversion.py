@@ -111,12 +111,6 @@ def asarray(
     DtypeError
         If the array contains objects, strings, dates or records, or ``requires_grad`` is True and the dtype is not
         floating.
-    OperandError
-        If ``obj`` has another type.
-    BackendUnavailableError
-        If the backend is not available here.
-    DeviceUnavailableError
-        If the device does not exist.
 
     Examples
     --------
@@ -296,8 +290,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, back
 
     Raises
     ------
-    OperandError
-        If the object has no method ``__dlpack__``.
     BufferError
         If the memory cannot be shared.
 

@@ -47,13 +47,6 @@ def zeros(
     -------
     Tensor
 
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
-
     Examples
     --------
     >>> agrad.zeros(3)
@@ -75,25 +68,12 @@ def ones(
     Parameters
     ----------
     shape : int or tuple of ints
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    dtype, device, backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
     Tensor
-
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -113,25 +93,12 @@ def empty(
     Parameters
     ----------
     shape : int or tuple of ints
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    dtype, device, backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
     Tensor
-
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -158,25 +125,12 @@ def full(
     shape : int or tuple of ints
     fill_value : number or Tensor
         A Tensor has one element, and is differentiated.
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    dtype, device, backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
     Tensor
-
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -216,26 +170,13 @@ def arange(
         End, which is excluded.
     step : number
         The distance between the numbers.
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    dtype, device, backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
     Tensor
         Array with one axis.
-
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -272,28 +213,17 @@ def linspace(
         Endpoints. Tensors must have shape () and are differentiated.
     num : int
         How many numbers.
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
+    dtype, device : optional
+        As for ``zeros``.
     endpoint : bool
         If True, include ``stop``.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
     Tensor
         Array of shape (num,).
-
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -337,26 +267,13 @@ def eye(
         By default, as many as rows.
     k : int
         Offset of the diagonal to the right of the main one.
-    dtype : dtype, optional
-        dtype of any library. By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device.
-    backend : str, optional
-        By default, the selected one.
-    requires_grad : bool
-        If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
+    dtype, device, backend, requires_grad : optional
+        As for ``zeros``.
 
     Returns
     -------
     Tensor
         Array of shape (n_rows, n_cols).
-
-    Raises
-    ------
-    BackendUnavailableError, DeviceUnavailableError
-        If the backend or the device is not available here.
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating.
 
     Examples
     --------
@@ -404,11 +321,8 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
-    dtype : dtype, optional
-        By default, as for ``x``.
-    device : device, optional
+    x : array of any shape and dtype
+    dtype, device : optional
         By default, as for ``x``.
 
     Returns
@@ -430,11 +344,8 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
-    dtype : dtype, optional
-        By default, as for ``x``.
-    device : device, optional
+    x : array of any shape and dtype
+    dtype, device : optional
         By default, as for ``x``.
 
     Returns
@@ -456,11 +367,8 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
-    dtype : dtype, optional
-        By default, as for ``x``.
-    device : device, optional
+    x : array of any shape and dtype
+    dtype, device : optional
         By default, as for ``x``.
 
     Returns
@@ -482,24 +390,16 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     fill_value : number or Tensor
         A Tensor has shape (), and is differentiated.
-    dtype : dtype, optional
-        By default, as for ``x``.
-    device : device, optional
+    dtype, device : optional
         By default, as for ``x``.
 
     Returns
     -------
     array
         A Tensor if ``x`` is a Tensor, otherwise a plain array.
-
-    Raises
-    ------
-    ShapeError
-        If ``fill_value`` is not a scalar.
 
     Examples
     --------
@@ -535,13 +435,6 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     -------
     tuple of arrays
         One for each argument, of one shape.
-
-    Raises
-    ------
-    OperandError
-        If an array is not 1-D.
-    ValueError
-        If ``indexing`` has another value.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple
 
 from agrad.dtypes import is_complex
 from agrad.errors import OperandError
-from agrad.ops.definition import A, primitive, public_of_array
+from agrad.ops.definition import A, of_library, public_of_array
 from agrad.ops.linear_algebra import over_triangle, under_triangle
 from agrad.ops.matrices import (
     added,
@@ -57,9 +57,7 @@ class SVDResult(NamedTuple, Generic[A]):
 # ------------------------------------------------------------------ singular values
 
 
-@primitive(name="linalg.svd", out=("U", "S", "Vh"), batch="leading", core_axes=2, raises=True)
-def svd_p(xp: Any, x: Any, /, *, full_matrices: bool) -> Any:
-    return tuple(xp.linalg.svd(x, full_matrices=full_matrices))
+svd_p = of_library("linalg.svd(x, *, full_matrices)", out=("U", "S", "Vh"), batch="leading", core_axes=2, raises=True)
 
 
 def _split(basis: Any, k: int) -> tuple[Any, Any]:
@@ -172,8 +170,7 @@ def svd(x: A, /, *, full_matrices: bool = True) -> SVDResult[A]:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
     full_matrices : bool
         Complete the singular vectors to square matrices.
 
@@ -182,11 +179,6 @@ def svd(x: A, /, *, full_matrices: bool = True) -> SVDResult[A]:
     SVDResult
         Named tuple, with k = min(m, n): ``U`` (..., m, m), ``S`` (..., k), real and descending, and ``Vh`` (..., n, n);
         without ``full_matrices`` (..., m, k), (..., k) and (..., k, n).
-
-    Raises
-    ------
-    ShapeError
-        If the array has fewer than two axes.
 
     Notes
     -----
@@ -207,9 +199,7 @@ def svd(x: A, /, *, full_matrices: bool = True) -> SVDResult[A]:
     return SVDResult(*svd_p(x, full_matrices=bool(full_matrices)))
 
 
-@primitive(name="linalg.svdvals", constant="x", batch="leading", core_axes=2, raises=True)
-def svdvals_p(xp: Any, x: Any, /) -> Any:
-    return xp.linalg.svdvals(x)
+svdvals_p = of_library("linalg.svdvals(x)", constant="x", batch="leading", core_axes=2, raises=True)
 
 
 @public_of_array("linalg")
@@ -221,18 +211,12 @@ def svdvals(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
 
     Returns
     -------
     array
         Real, of shape (..., min(m, n)).
-
-    Raises
-    ------
-    ShapeError
-        If the array has fewer than two axes.
 
     Examples
     --------
@@ -250,9 +234,7 @@ def svdvals(x: Any, /) -> Any:
 # ------------------------------------------------------------------ QR
 
 
-@primitive(name="linalg.qr", out=("Q", "R"), batch="leading", core_axes=2)
-def qr_p(xp: Any, x: Any, /, *, mode: str) -> Any:
-    return tuple(xp.linalg.qr(x, mode=mode))
+qr_p = of_library("linalg.qr(x, *, mode)", out=("Q", "R"), batch="leading", core_axes=2)
 
 
 def _turn_of(xp: Any, c: Any) -> Any:
@@ -317,8 +299,7 @@ def qr(x: A, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
     mode : str
         ``"reduced"`` or ``"complete"``.
 
@@ -327,13 +308,6 @@ def qr(x: A, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult
     QRResult
         Named tuple, with k = min(m, n): ``Q`` (..., m, k), with orthonormal columns, and ``R`` (..., k, n), upper
         triangular; in the mode ``"complete"`` (..., m, m) and (..., m, n).
-
-    Raises
-    ------
-    OperandError
-        If ``mode`` has another value.
-    ShapeError
-        If the array has fewer than two axes.
 
     Notes
     -----
@@ -360,9 +334,7 @@ def qr(x: A, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult
 # ------------------------------------------------------------------ LU
 
 
-@primitive(name="linalg.lu", out=("P", "L", "U"), batch="leading", core_axes=2)
-def lu_p(xp: Any, x: Any, /) -> Any:
-    return tuple(xp.linalg.lu(x))
+lu_p = of_library("linalg.lu(x)", out=("P", "L", "U"), batch="leading", core_axes=2)
 
 
 @lu_p.jvp
@@ -407,8 +379,7 @@ def lu(x: A, /) -> LUResult[A]:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
 
     Returns
     -------
@@ -418,8 +389,6 @@ def lu(x: A, /) -> LUResult[A]:
 
     Raises
     ------
-    ShapeError
-        If the array has fewer than two axes.
     MissingFunctionError
         If the array library does not define the function.
 

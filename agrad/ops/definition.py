@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
 from agrad.engine import notation
@@ -56,6 +57,31 @@ def primitive(forward: Callable[..., Any] | None = None, /, *, symmetric: bool =
         return operation
 
     return define if forward is None else define(forward)
+
+
+def of_library(signature: str, /, **how: Any) -> PrimitiveFunction:
+    """Define the primitive of a function of array libraries by its signature.
+
+    For example ``"linalg.diagonal(x, *, offset)"``. The function is called with the arrays, and with the options by
+    name. ``how``: as for ``primitive``.
+    """
+    name, _, parameters = signature.removesuffix(")").partition("(")
+    arrays, _, options = parameters.partition(", *, ")
+    find = attrgetter(name)
+
+    def call(xp: Any, /, *given: Any, **settings: Any) -> Any:
+        found = find(xp)(*given, **settings)
+        return tuple(found) if "out" in how else found
+
+    kind = inspect.Parameter
+    positional = [kind(array, kind.POSITIONAL_ONLY) for array in ("xp", *arrays.split(", "))]
+    keywords = [kind(option, kind.KEYWORD_ONLY) for option in options.split(", ") if option]
+    call.__signature__ = inspect.Signature([*positional, *keywords])  # type: ignore[attr-defined]
+    call.__module__ = sys._getframe(1).f_globals["__name__"]
+    operation: PrimitiveFunction = primitive(call, name=name, **how)
+    if "out" not in how:  # arrays of libraries go to the library's function itself
+        operation.primitive.definition, operation.primitive.forward = call, None
+    return operation
 
 
 Rule = Callable[..., Any] | None

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple
 
 from agrad.backends import backend_of
 from agrad.engine.tensor import Tensor
-from agrad.ops.definition import A, primitive, public_of_array
+from agrad.ops.definition import A, of_library, primitive, public_of_array
 from agrad.ops.linear_algebra import solve_or_nan
 from agrad.ops.matrices import (
     added,
@@ -86,11 +86,6 @@ def eigh(x: A, /) -> EighResult[A]:
         Named tuple: ``eigenvalues`` (..., n), real and ascending, and ``eigenvectors`` (..., n, n), orthonormal
         columns.
 
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
-
     Notes
     -----
     Derivatives: M. Giles, "An extended collection of matrix derivative results" (2008), section 3.1; of complex
@@ -110,9 +105,7 @@ def eigh(x: A, /) -> EighResult[A]:
     return EighResult(*eigh_p(x, upper=False))
 
 
-@primitive(name="linalg.eigvalsh", constant="x", batch="leading", core_axes=2, raises=True)
-def eigvalsh_p(xp: Any, x: Any, /) -> Any:
-    return xp.linalg.eigvalsh(x)
+eigvalsh_p = of_library("linalg.eigvalsh(x)", constant="x", batch="leading", core_axes=2, raises=True)
 
 
 @public_of_array("linalg")
@@ -133,11 +126,6 @@ def eigvalsh(x: Any, /) -> Any:
     array
         Real, of shape (..., n).
 
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
-
     Examples
     --------
     >>> a = np.asarray([[2.0, 1.0], [1.0, 2.0]])
@@ -154,9 +142,7 @@ def eigvalsh(x: Any, /) -> Any:
 # ------------------------------------------------------------------ general square matrices
 
 
-@primitive(name="linalg.eig", out=("w", "V"), batch="leading", core_axes=2, raises=True)
-def eig_p(xp: Any, x: Any, /) -> Any:
-    return tuple(xp.linalg.eig(x))
+eig_p = of_library("linalg.eig(x)", out=("w", "V"), batch="leading", core_axes=2, raises=True)
 
 
 @eig_p.vjp
@@ -190,8 +176,7 @@ def eig(x: A, /) -> EighResult[A]:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., n, n) with a floating-point dtype.
+    x : array of shape (..., n, n) with a floating-point dtype
 
     Returns
     -------
@@ -201,8 +186,6 @@ def eig(x: A, /) -> EighResult[A]:
 
     Raises
     ------
-    ShapeError
-        If the matrices are not square.
     MissingFunctionError
         If the array library does not define ``eig``.
 
@@ -231,8 +214,7 @@ def eigvals(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., n, n) with a floating-point dtype.
+    x : array of shape (..., n, n) with a floating-point dtype
 
     Returns
     -------
@@ -241,8 +223,6 @@ def eigvals(x: Any, /) -> Any:
 
     Raises
     ------
-    ShapeError
-        If the matrices are not square.
     MissingFunctionError
         If the array library defines neither.
 

@@ -39,8 +39,6 @@ add = elementwise("add", lambda g: g, lambda g: g, jointly=True, commutative=Tru
 >>> agrad.add(np.asarray([1.0, 2.0]), np.asarray([[10.0], [20.0]]))
 array([[11., 12.],
        [21., 22.]])
->>> agrad.grad(lambda x: agrad.sum(agrad.add(x, np.ones((3, 2)))))(np.asarray([1.0, 2.0]))
-array([3., 3.])
 """)
 subtract = elementwise("subtract", lambda g: g, lambda g: -g, jointly=True, takes_traced_numbers=True,
     operator=operator.sub,
@@ -48,36 +46,26 @@ subtract = elementwise("subtract", lambda g: g, lambda g: -g, jointly=True, take
 >>> agrad.subtract(np.asarray([1.0, 2.0]), np.asarray([[10.0], [20.0]]))
 array([[ -9.,  -8.],
        [-19., -18.]])
->>> agrad.grad(agrad.subtract, argnums=(0, 1))(2.0, 5.0)
-(array(1.), np.float64(-1.0))
 """)
 multiply = elementwise("multiply", lambda g, x2: g * x2, lambda g, x1: g * x1, commutative=True,
     takes_traced_numbers=True, operator=operator.mul, product_rules=True, neutral=1,
     doc="Return the product of two arrays.", example="""
 >>> agrad.multiply(np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0]))
 array([3., 8.])
->>> agrad.grad(agrad.multiply, argnums=(0, 1))(2.0, 5.0)
-(np.float64(5.0), np.float64(2.0))
 """)
 divide = elementwise("divide", lambda g, x2: g / x2, lambda g, y, x2: -(g * y / x2), takes_traced_numbers=True,
     operator=operator.truediv,
     doc="Return the quotient of two arrays.", example="""
 >>> agrad.divide(np.asarray([1.0, 3.0]), 2.0)
 array([0.5, 1.5])
->>> agrad.grad(agrad.divide, argnums=(0, 1))(1.0, 2.0)
-(np.float64(0.5), np.float64(-0.25))
 """)
 negative = elementwise("negative", lambda g: -g, doc="Return the negative of each element.", example="""
 >>> agrad.negative(np.asarray([1.0, -2.0]))
 array([-1.,  2.])
->>> agrad.grad(agrad.negative)(3.0)
-np.float64(-1.0)
 """)
 positive = elementwise("positive", lambda g: g, is_view=True, doc="Return each element unchanged.", example="""
 >>> agrad.positive(np.asarray([1.0, -2.0]))
 array([ 1., -2.])
->>> agrad.grad(agrad.positive)(3.0)
-array(1.)
 """)
 square = elementwise("square", lambda g, x: 2 * g * x, doc="Return the square of each element.", example="""
 >>> agrad.square(np.asarray([2.0, -3.0]))
@@ -88,142 +76,102 @@ np.float64(6.0)
 sqrt = elementwise("sqrt", lambda g, y: g / (2 * y), doc="Return the square root of each element.", example="""
 >>> agrad.sqrt(np.asarray([4.0, 9.0]))
 array([2., 3.])
->>> agrad.grad(agrad.sqrt)(4.0)
-np.float64(0.25)
 """)
 reciprocal = elementwise("reciprocal", lambda g, y: -(g * y * y), doc="Return 1 / x of each element.", example="""
 >>> agrad.reciprocal(np.asarray([2.0, 4.0]))
 array([0.5 , 0.25])
->>> agrad.grad(agrad.reciprocal)(2.0)
-np.float64(-0.25)
 """)
 
 # ------------------------------------------------------------------ exponentials and logarithms
 exp = elementwise("exp", lambda g, y: g * y, doc="Return e raised to the power of each element.", example="""
 >>> agrad.exp(np.asarray([0.0, 1.0]))
 array([1.        , 2.71828183])
->>> agrad.grad(agrad.exp)(0.0)
-np.float64(1.0)
 """)
 # y + 1 has no digits left at -37
 expm1 = elementwise("expm1", lambda xp, g, x: g * xp.exp(x),
     doc="Return exp(x) - 1 of each element, accurate near 0.", example="""
 >>> agrad.expm1(np.asarray([0.0, 1e-12]))
 array([0.e+00, 1.e-12])
->>> agrad.grad(agrad.expm1)(0.0)
-np.float64(1.0)
 """)
 log = elementwise("log", lambda g, x: g / x, doc="Return the natural logarithm of each element.", example="""
 >>> agrad.log(np.asarray([1.0, np.e]))
 array([0., 1.])
->>> agrad.grad(agrad.log)(4.0)
-np.float64(0.25)
 """)
 log1p = elementwise("log1p", lambda g, x: g / (1 + x),
     doc="Return log(1 + x) of each element, accurate near 0.", example="""
 >>> agrad.log1p(np.asarray([0.0, 1e-12]))
 array([0.e+00, 1.e-12])
->>> agrad.grad(agrad.log1p)(1.0)
-np.float64(0.5)
 """)
 log2 = elementwise("log2", lambda g, x: g / (x * in_digits_of(x, math.log(2), lambda xp, one: xp.log(2 * one))),
     doc="Return the base-2 logarithm of each element.", example="""
 >>> agrad.log2(np.asarray([1.0, 8.0]))
 array([0., 3.])
->>> round(float(agrad.grad(agrad.log2)(1.0)), 6)
-1.442695
 """)
 log10 = elementwise("log10", lambda g, x: g / (x * in_digits_of(x, math.log(10), lambda xp, one: xp.log(10 * one))),
     doc="Return the base-10 logarithm of each element.", example="""
 >>> agrad.log10(np.asarray([1.0, 1000.0]))
 array([0., 3.])
->>> round(float(agrad.grad(agrad.log10)(1.0)), 6)
-0.434294
 """)
 
 # ------------------------------------------------------------------ trigonometric and hyperbolic
 sin = elementwise("sin", lambda xp, g, x: g * xp.cos(x), doc="Return the sine of each element, in radians.", example="""
 >>> agrad.sin(np.asarray([0.0, np.pi / 2]))
 array([0., 1.])
->>> agrad.grad(agrad.sin)(0.0)
-np.float64(1.0)
 """)
 cos = elementwise("cos", lambda xp, g, x: -(g * xp.sin(x)),
     doc="Return the cosine of each element, in radians.", example="""
 >>> agrad.cos(np.asarray([0.0, np.pi]))
 array([ 1., -1.])
->>> round(float(agrad.grad(agrad.cos)(np.pi / 2)), 6)
--1.0
 """)
 tan = elementwise("tan", lambda g, y: g * (1 + y * y),
     doc="Return the tangent of each element, in radians.", example="""
 >>> agrad.tan(np.asarray([0.0, np.pi / 4]))
 array([0., 1.])
->>> agrad.grad(agrad.tan)(0.0)
-np.float64(1.0)
 """)
 asin = elementwise("asin", lambda xp, g, x: g / _cosine(xp, x),
     doc="Return the arcsine of each element, in radians.", example="""
 >>> agrad.asin(np.asarray([0.0, 0.5, 1.0]))
 array([0.        , 0.52359878, 1.57079633])
->>> round(float(agrad.grad(agrad.asin)(0.6)), 6)
-1.25
 """)
 acos = elementwise("acos", lambda xp, g, x: -(g / _cosine(xp, x)),
     doc="Return the arccosine of each element, in radians.", example="""
 >>> agrad.acos(np.asarray([1.0, 0.0, -1.0]))
 array([0.        , 1.57079633, 3.14159265])
->>> round(float(agrad.grad(agrad.acos)(0.6)), 6)
--1.25
 """)
 atan = elementwise("atan", lambda g, x: g / (1 + x * x),
     doc="Return the arctangent of each element, in radians.", example="""
 >>> agrad.atan(np.asarray([0.0, 1.0]))
 array([0.        , 0.78539816])
->>> agrad.grad(agrad.atan)(1.0)
-np.float64(0.5)
 """)
 sinh = elementwise("sinh", lambda xp, g, x: g * xp.cosh(x),
     doc="Return the hyperbolic sine of each element.", example="""
 >>> agrad.sinh(np.asarray([0.0, 1.0]))
 array([0.        , 1.17520119])
->>> agrad.grad(agrad.sinh)(0.0)
-np.float64(1.0)
 """)
 cosh = elementwise("cosh", lambda xp, g, x: g * xp.sinh(x),
     doc="Return the hyperbolic cosine of each element.", example="""
 >>> agrad.cosh(np.asarray([0.0, 1.0]))
 array([1.        , 1.54308063])
->>> agrad.grad(agrad.grad(agrad.cosh))(0.0)
-np.float64(1.0)
 """)
 tanh = elementwise("tanh", lambda g, y: g * (1 - y * y),
     doc="Return the hyperbolic tangent of each element.", example="""
 >>> agrad.tanh(np.asarray([0.0, 1.0]))
 array([0.        , 0.76159416])
->>> agrad.grad(agrad.tanh)(0.0)
-np.float64(1.0)
 """)
 asinh = elementwise("asinh", lambda xp, g, x: g / _over_one(xp, x),
     doc="Return the inverse hyperbolic sine of each element.", example="""
 >>> agrad.asinh(np.asarray([0.0, 1.0]))
 array([0.        , 0.88137359])
->>> round(float(agrad.grad(agrad.asinh)(0.75)), 6)
-0.8
 """)
 acosh = elementwise("acosh", lambda xp, g, x: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)),
     doc="Return the inverse hyperbolic cosine of each element.", example="""
 >>> agrad.acosh(np.asarray([1.0, 2.0]))
 array([0.       , 1.3169579])
->>> round(float(agrad.grad(agrad.acosh)(1.25)), 6)
-1.333333
 """)
 atanh = elementwise("atanh", lambda g, x: g / one_minus_square(x),
     doc="Return the inverse hyperbolic tangent of each element.", example="""
 >>> agrad.atanh(np.asarray([0.0, 0.5]))
 array([0.        , 0.54930614])
->>> round(float(agrad.grad(agrad.atanh)(0.5)), 6)
-1.333333
 """)
 
 # ------------------------------------------------------------------ complex parts; real results of complex arguments
@@ -270,18 +218,7 @@ array([ 2.22044605e-16, -1.11022302e-16])
 
 @primitive(broadcasts=True, jointly=True, batch="leading")
 def from_parts(xp: Any, x1: Any, x2: Any, /) -> Any:
-    """Return complex numbers of real and imaginary parts.
-
-    Parameters
-    ----------
-    x1, x2 : array
-        Real arrays that broadcast.
-
-    Returns
-    -------
-    array
-        Array with a complex dtype.
-    """
+    """Return complex numbers of real and imaginary parts, which broadcast."""
     return xp.from_parts(x1, x2)
 
 
@@ -395,13 +332,11 @@ def sign(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a numeric dtype.
+    x : array of any shape with a numeric dtype
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
+    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -486,9 +421,6 @@ atan2 = elementwise(
     example="""
 >>> agrad.atan2(np.asarray([0.0, 1.0, 0.0]), np.asarray([1.0, 0.0, -1.0]))
 array([0.        , 1.57079633, 3.14159265])
->>> dy, dx = agrad.grad(agrad.atan2, argnums=(0, 1))(1.0, 2.0)
->>> round(float(dy), 6), round(float(dx), 6)
-(0.4, -0.2)
 """,
 )
 
@@ -632,20 +564,13 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a real dtype.
+    x : array of any shape with a real dtype
     min, max : array or number, optional
         Limits, which broadcast. None means no limit.
 
     Returns
     -------
-    array
-        Array of the broadcast shape.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
+    array of the broadcast shape
 
     Examples
     --------

@@ -23,20 +23,13 @@ def fftshift(x: Any, /, *, axes: Axes = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axes : int or tuple of ints, optional
         Axes. By default, all.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -53,20 +46,13 @@ def ifftshift(x: Any, /, *, axes: Axes = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     axes : int or tuple of ints, optional
         Axes. By default, all.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -112,11 +98,6 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None,
     Tensor
         A constant of shape (n,).
 
-    Raises
-    ------
-    ShapeError
-        If the length is less than 1.
-
     Examples
     --------
     >>> agrad.fft.fftfreq(4, d=0.5)
@@ -133,24 +114,13 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     ----------
     n : int
         The length of the transform.
-    d : float
-        Distance between the samples.
-    dtype : dtype, optional
-        By default, the default dtype of the library.
-    device : device, optional
-        By default, the selected device. A device of another backend also selects that backend.
-    backend : str, optional
-        By default, the selected one.
+    d, dtype, device, backend : optional
+        As for ``fftfreq``.
 
     Returns
     -------
     Tensor
         A constant of shape (n // 2 + 1,).
-
-    Raises
-    ------
-    ShapeError
-        If the length is less than 1.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from agrad.errors import DtypeError, IndexRangeError, MixedBackendsError, Operan
 from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray
-from agrad.ops.definition import primitive, public_of_arrays
+from agrad.ops.definition import of_library, primitive, public_of_arrays
 from agrad.ops.elementwise import add
 from agrad.ops.manipulation import reshape
 from agrad.ops.selection import where
@@ -201,9 +201,7 @@ def setitem_value_jvp(xp: Any, t: Any, y: Any, indices: Any, *, index: Template)
     return xp.setitem(xp.zeros_like(y), t, *indices, index=index)
 
 
-@primitive(name="take", linear="x", constant="indices", raises=True, moves=True)
-def take_p(xp: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
-    return xp.take(x, indices, axis=axis)
+take_p = of_library("take(x, indices, *, axis)", linear="x", constant="indices", raises=True, moves=True)
 
 
 @take_p.vjp("x")
@@ -229,8 +227,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     indices : array
         1-D integer array.
     axis : int, optional
@@ -240,15 +237,6 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     -------
     array
         As long along ``axis`` as ``indices``.
-
-    Raises
-    ------
-    OperandError
-        If no axis is given for an array of more axes than one.
-    DtypeError
-        If the indices have another dtype.
-    MixedBackendsError
-        If the indices belong to another library.
 
     Examples
     --------
@@ -314,8 +302,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     indices : array
         Integer array with as many axes as ``x``. All axes except ``axis`` broadcast.
     axis : int
@@ -323,15 +310,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
 
     Returns
     -------
-    array
-        Array of the broadcast shape.
-
-    Raises
-    ------
-    OperandError
-        If the indices have another number of axes or another dtype.
-    MixedBackendsError
-        If the indices belong to another library.
+    array of the broadcast shape
 
     Examples
     --------

@@ -21,17 +21,8 @@ RANDOMNESS = ("error", "different", "same")
 class Map:
     """One call of a function under ``vmap``, and how its batch elements draw.
 
-    Parameters
-    ----------
-    level : Batch
-    randomness : str
-        One of ``RANDOMNESS``.
-    members : slice or int
-        The batch elements of the nesting level, or a single one, among the whole batch.
-    size : int
-        Number of batch elements.
-    keys : list
-        The keys drawn so far, the same list for all chunks of a map: each chunk draws with the same ones.
+    ``members``: the batch elements of the nesting level, or a single one, among the whole batch of ``size``. ``keys``:
+    the keys drawn so far, the same list for all chunks of a map, because each chunk draws with the same ones.
     """
 
     def __init__(self, level: Batch, randomness: str, members: Any, size: int, keys: list[Any]) -> None:

@@ -103,18 +103,11 @@ def matrix_exp(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., n, n) with a floating-point dtype.
+    x : array of shape (..., n, n) with a floating-point dtype
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
-
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
+    array of the shape of ``x``
 
     Notes
     -----

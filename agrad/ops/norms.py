@@ -89,8 +89,7 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a floating-point dtype.
+    x : array of any shape with a floating-point dtype
     axis : int or tuple of ints, optional
         Axes. By default, all.
     keepdims : bool
@@ -103,13 +102,6 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
     -------
     array
         Real array without the reduced axes, or with them as axes of length one.
-
-    Raises
-    ------
-    OperandError
-        If the order is not a number.
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -137,8 +129,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., m, n) with a floating-point dtype.
+    x : array of shape (..., m, n) with a floating-point dtype
     keepdims : bool
         If True, keep the last two axes with length one.
     ord : str or float
@@ -150,13 +141,6 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     -------
     array
         Real, of shape (...).
-
-    Raises
-    ------
-    OperandError
-        If the order has another value.
-    ShapeError
-        If the array has fewer than two axes.
 
     Examples
     --------

@@ -1,5 +1,9 @@
-"""Searching, counting and tests of elements: results without a derivative."""
+"""Searching, counting, tests of elements, and sorting.
 
+Only sorted elements have a derivative: the permutation that sorts.
+"""
+
+from operator import index as as_int
 from typing import Any, Literal
 
 from agrad.backends import backend_of
@@ -7,14 +11,16 @@ from agrad.engine.batching import spread
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tensor import Tensor, wrap
 from agrad.errors import OperandError, ShapeError
-from agrad.ops.definition import primitive, public_of_array, public_of_arrays
+from agrad.ops.definition import of_library, primitive, public_of_array, public_of_arrays
 from agrad.ops.discrete import logical_and, logical_or
-from agrad.ops.indexing import take
-from agrad.ops.shared import Axes, array_arguments, axes_of, ndim_of
+from agrad.ops.indexing import along_axis, take, take_along_axis
+from agrad.ops.shared import Axes, array_arguments, axes_of, axis_of, ndim_of
 from agrad.registry import public
-from agrad.shapes import normalize_axis, size
+from agrad.shapes import ARRAY, normalize_axis, size
 
-__all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "nonzero", "searchsorted"]
+__all__ = [
+    "all", "any", "argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted", "sort", "topk",
+]  # fmt: skip
 
 
 @public
@@ -26,8 +32,7 @@ def argmax(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a real dtype.
+    x : array of any shape with a real dtype
     axis : int, optional
         Axis. By default, the array is flattened.
     keepdims : bool
@@ -55,12 +60,9 @@ def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a real dtype.
-    axis : int, optional
-        Axis. By default, the array is flattened.
-    keepdims : bool
-        If True, keep the reduced axes with length one.
+    x : array of any shape with a real dtype
+    axis, keepdims : optional
+        As for ``argmax``.
 
     Returns
     -------
@@ -90,9 +92,7 @@ argmax.batch(_extreme_batch("argmax"))
 argmin.batch(_extreme_batch("argmin"))
 
 
-@primitive(name="all", constant="x", batch="axis", kind="reduction", combine=logical_and)
-def all_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
-    return xp.all(x, axis=axis, keepdims=keepdims)
+all_p = of_library("all(x, *, axis, keepdims)", constant="x", batch="axis", kind="reduction", combine=logical_and)
 
 
 @public_of_array
@@ -101,22 +101,14 @@ def all(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
-    axis : int or tuple of ints, optional
-        Axes to reduce. By default, all.
-    keepdims : bool
-        If True, keep the reduced axes with length one.
+    x : array of any shape and dtype
+    axis, keepdims : optional
+        As for ``sum``.
 
     Returns
     -------
     array
         Boolean array, which is constant.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -126,9 +118,7 @@ def all(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     return all_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="any", constant="x", batch="axis", kind="reduction", combine=logical_or)
-def any_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
-    return xp.any(x, axis=axis, keepdims=keepdims)
+any_p = of_library("any(x, *, axis, keepdims)", constant="x", batch="axis", kind="reduction", combine=logical_or)
 
 
 @public_of_array
@@ -137,22 +127,14 @@ def any(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
-    axis : int or tuple of ints, optional
-        Axes to reduce. By default, all.
-    keepdims : bool
-        If True, keep the reduced axes with length one.
+    x : array of any shape and dtype
+    axis, keepdims : optional
+        As for ``sum``.
 
     Returns
     -------
     array
         Boolean array, which is constant.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -162,9 +144,7 @@ def any(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     return any_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="count_nonzero", constant="x", batch="axis")
-def count_nonzero_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
-    return xp.count_nonzero(x, axis=axis, keepdims=keepdims)
+count_nonzero_p = of_library("count_nonzero(x, *, axis, keepdims)", constant="x", batch="axis")
 
 
 @public_of_array
@@ -173,22 +153,14 @@ def count_nonzero(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> An
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
-    axis : int or tuple of ints, optional
-        Axes to reduce. By default, all.
-    keepdims : bool
-        If True, keep the reduced axes with length one.
+    x : array of any shape and dtype
+    axis, keepdims : optional
+        As for ``sum``.
 
     Returns
     -------
     array
         Integer array, which is constant.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
 
     Examples
     --------
@@ -206,8 +178,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
 
     Parameters
     ----------
-    x : array
-        Array with at least one axis.
+    x : array with at least one axis
 
     Returns
     -------
@@ -216,8 +187,6 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
 
     Raises
     ------
-    ShapeError
-        If the array is a scalar.
     TracedValueError
         In a traced function or under ``vmap``, because the shape of the result depends on the values.
 
@@ -234,9 +203,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     return tuple(wrap(part, GLOBAL_TAPE) for part in backend_of(x.raw).xp.nonzero(x.raw))
 
 
-@primitive(name="searchsorted", constant=("x1", "x2"))
-def searchsorted_p(xp: Any, x1: Any, x2: Any, /, *, side: str) -> Any:
-    return xp.searchsorted(x1, x2, side=side)
+searchsorted_p = of_library("searchsorted(x1, x2, *, side)", constant=("x1", "x2"))
 
 
 @searchsorted_p.batch
@@ -258,8 +225,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Literal["left", "right"] = "left"
 
     Parameters
     ----------
-    x1 : array
-        Array with one axis and a real dtype, sorted.
+    x1 : array with one axis and a real dtype, sorted
     x2 : array or number
         Array of any shape.
     side : str
@@ -269,15 +235,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Literal["left", "right"] = "left"
 
     Returns
     -------
-    array
-        Array of the shape of ``x2``: integers, a constant.
-
-    Raises
-    ------
-    ShapeError
-        If ``x1`` is not 1-D.
-    OperandError
-        If ``side`` has another value.
+    array of the shape of ``x2``: integers, a constant
 
     Examples
     --------
@@ -293,3 +251,118 @@ def searchsorted(x1: Any, x2: Any, /, *, side: Literal["left", "right"] = "left"
     if sorter is not None:
         x1 = take(x1, sorter)
     return searchsorted_p(*array_arguments("searchsorted", x1, x2), side=side)
+
+
+# ------------------------------------------------------------------ sorting
+
+
+argsort_p = of_library("argsort(x, *, axis, descending, stable)", constant="x", batch="axis")
+
+
+@public_of_array
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """Return the indices that sort an array along an axis.
+
+    Parameters
+    ----------
+    x : array with at least one axis and a real dtype
+    axis : int
+        Axis. By default, the last.
+    descending : bool
+        If True, start with the largest element.
+    stable : bool
+        If True, equal elements keep their order.
+
+    Returns
+    -------
+    array of the shape of ``x``: integers, a constant
+
+    Examples
+    --------
+    >>> agrad.argsort(np.asarray([3.0, 1.0, 2.0]))
+    array([1, 2, 0])
+    >>> agrad.argsort(np.asarray([3.0, 1.0, 2.0]), descending=True)
+    array([0, 2, 1])
+    """
+    return argsort_p(x, axis=axis_of(axis, x), descending=descending, stable=stable)
+
+
+sort_p = of_library("sort(x, *, axis, descending, stable)", batch="axis")
+
+
+@sort_p.vjp
+def sort_vjp(xp: Any, g: Any, x: Any, *, axis: int, descending: bool) -> Any:
+    shape = tuple(x.shape)
+    order = along_axis(xp, xp.argsort(x, axis=axis, descending=descending, stable=True), shape, axis)
+    return xp.scatter_add(g, *order, index=(ARRAY,) * len(shape), shape=shape)
+
+
+@sort_p.jvp
+def sort_jvp(xp: Any, t: Any, x: Any, *, axis: int, descending: bool) -> Any:
+    shape = tuple(x.shape)
+    order = along_axis(xp, xp.argsort(x, axis=axis, descending=descending, stable=True), shape, axis)
+    return xp.getitem(t, *order, index=(ARRAY,) * len(shape))
+
+
+@public_of_array
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """Return the elements in order along an axis.
+
+    Each of several equal elements gets its own cotangent, in their order.
+
+    Parameters
+    ----------
+    x : array with at least one axis and a real dtype
+    axis, descending, stable : optional
+        As for ``argsort``.
+
+    Returns
+    -------
+    array of the shape of ``x``
+
+    Examples
+    --------
+    >>> agrad.sort(np.asarray([3.0, 1.0, 2.0]))
+    array([1., 2., 3.])
+    >>> agrad.grad(lambda x: agrad.sort(x)[0])(np.asarray([3.0, 1.0, 2.0]))
+    array([0., 1., 0.])
+    """
+    return sort_p(x, axis=axis_of(axis, x), descending=descending, stable=stable)
+
+
+@public
+def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Any, Any]:
+    """Return the k largest elements along an axis in order, and their indices.
+
+    The first of equal elements are selected, and each gets its own cotangent.
+
+    Parameters
+    ----------
+    x : array with at least one axis and a real dtype
+    k : int
+        How many elements to pick.
+    axis : int
+        Axis. By default, the last.
+    largest : bool
+        If False, select the smallest elements, the smallest one first.
+
+    Returns
+    -------
+    values : array
+        The ``k`` elements along ``axis``.
+    indices : array
+        Their integer indices along ``axis``, which are constant.
+
+    Examples
+    --------
+    >>> values, indices = agrad.topk(np.asarray([3.0, 1.0, 2.0]), 2)
+    >>> values, indices
+    (array([3., 2.]), array([0, 2]))
+    >>> agrad.grad(lambda x: agrad.sum(agrad.topk(x, 2)[0]))(np.asarray([3.0, 1.0, 2.0]))
+    array([1., 0., 1.])
+    """
+    axis, k = axis_of(axis, x), as_int(k)
+    if not 0 <= k <= x.shape[axis]:
+        raise OperandError(f"topk: k must be from 0 to {x.shape[axis]}, the length of axis {axis}, got {k}")
+    indices = argsort(x, axis=axis, descending=largest)[(slice(None),) * axis + (slice(k), ...)]
+    return take_along_axis(x, indices, axis=axis), indices

@@ -10,15 +10,15 @@ from agrad.engine.joining import joined, moves
 from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype, iinfo
 from agrad.ops.creation import full_like, ones_like, zeros_like
-from agrad.ops.cumulative import cumulative_sum
 from agrad.ops.definition import public_of_arrays
 from agrad.ops.discrete import isfinite, isnan
 from agrad.ops.elementwise import maximum
 from agrad.ops.indexing import index_array, scatter_add, take, take_along_axis
 from agrad.ops.manipulation import concat, reshape
+from agrad.ops.searching import argsort
 from agrad.ops.selection import where
 from agrad.ops.shared import ndim_of, raw_of
-from agrad.ops.sorting import argsort
+from agrad.ops.statistical import cumulative_sum
 from agrad.shapes import ARRAY, size
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
@@ -61,8 +61,7 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
 
     Parameters
     ----------
-    values : array
-        Array with at least one axis and a numeric dtype.
+    values : array with at least one axis and a numeric dtype
     ids : array
         Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
         ``num_segments - 1`` is ignored.
@@ -73,17 +72,6 @@ def segment_sum(values: Any, ids: Any, /, num_segments: int) -> Any:
     -------
     array
         Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has 0.
-
-    Raises
-    ------
-    ShapeError
-        If the ids do not fit the first axis.
-    DtypeError
-        If ``values`` are Boolean, or ``ids`` are not integers.
-    OperandError
-        If the number of segments is negative.
-    MixedBackendsError
-        If the ids belong to another library.
 
     Examples
     --------
@@ -105,29 +93,15 @@ def segment_prod(values: Any, ids: Any, /, num_segments: int) -> Any:
 
     Parameters
     ----------
-    values : array
-        Array with at least one axis and a numeric dtype.
+    values : array with at least one axis and a numeric dtype
     ids : array
-        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
-        ``num_segments - 1`` is ignored.
     num_segments : int
-        Number of segments.
+        As for ``segment_sum``.
 
     Returns
     -------
     array
         Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has 1.
-
-    Raises
-    ------
-    ShapeError
-        If the ids do not fit the first axis.
-    DtypeError
-        If ``values`` are Boolean, or ``ids`` are not integers.
-    OperandError
-        If the number of segments is negative.
-    MixedBackendsError
-        If the ids belong to another library.
 
     Notes
     -----
@@ -166,30 +140,16 @@ def segment_max(values: Any, ids: Any, /, num_segments: int) -> Any:
 
     Parameters
     ----------
-    values : array
-        Array with at least one axis and a real dtype.
+    values : array with at least one axis and a real dtype
     ids : array
-        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
-        ``num_segments - 1`` is ignored.
     num_segments : int
-        Number of segments.
+        As for ``segment_sum``.
 
     Returns
     -------
     array
         Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has minus infinity,
         or the smallest integer.
-
-    Raises
-    ------
-    ShapeError
-        If the ids do not fit the first axis.
-    DtypeError
-        If ``values`` are Boolean or complex, or ``ids`` are not integers.
-    OperandError
-        If the number of segments is negative.
-    MixedBackendsError
-        If the ids belong to another library.
 
     Examples
     --------
@@ -210,30 +170,16 @@ def segment_min(values: Any, ids: Any, /, num_segments: int) -> Any:
 
     Parameters
     ----------
-    values : array
-        Array with at least one axis and a real dtype.
+    values : array with at least one axis and a real dtype
     ids : array
-        Integer segment index of each element along the first axis, in any order. An element whose id is not in 0, ...,
-        ``num_segments - 1`` is ignored.
     num_segments : int
-        Number of segments.
+        As for ``segment_sum``.
 
     Returns
     -------
     array
         Array of shape ``(num_segments, *values.shape[1:])``. An empty segment has infinity, or
         the largest integer.
-
-    Raises
-    ------
-    ShapeError
-        If the ids do not fit the first axis.
-    DtypeError
-        If ``values`` are Boolean or complex, or ``ids`` are not integers.
-    OperandError
-        If the number of segments is negative.
-    MixedBackendsError
-        If the ids belong to another library.
 
     Examples
     --------

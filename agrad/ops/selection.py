@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from agrad.ops.definition import primitive, public_of_arrays
+from agrad.ops.definition import of_library, primitive, public_of_arrays
 from agrad.ops.shared import array_arguments, no_view
 from agrad.registry import CALLS
 
-
-@primitive(
-    name="where",
+where_p = of_library(
+    "where(condition, x1, x2)",
     constant="condition",
     broadcasts=True,
     masks=True,
@@ -17,8 +16,6 @@ from agrad.registry import CALLS
     batch="leading",
     kind="elementwise",
 )
-def where_p(xp: Any, condition: Any, x1: Any, x2: Any, /) -> Any:
-    return xp.where(condition, x1, x2)
 
 
 @where_p.vjp("x1")
@@ -72,13 +69,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
 
     Returns
     -------
-    array
-        Array of the broadcast shape.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
+    array of the broadcast shape
 
     Examples
     --------

@@ -7,7 +7,7 @@ elements gets the cotangent.
 from typing import Any, Generic, NamedTuple
 
 from agrad.engine.tensor import Tensor, strip_constant_levels
-from agrad.ops.definition import A, primitive, public_of_array, public_of_arrays
+from agrad.ops.definition import A, of_library, primitive, public_of_array, public_of_arrays
 from agrad.ops.indexing import take
 from agrad.ops.manipulation import reshape
 from agrad.ops.shared import array_arguments
@@ -39,24 +39,16 @@ class UniqueInverse(NamedTuple, Generic[A]):
     inverse_indices: A
 
 
-@primitive(name="unique_all", constant="x", out=UniqueAll._fields, batch="values decide")
-def unique_all_p(xp: Any, x: Any, /) -> Any:
-    return tuple(xp.unique_all(x))
+unique_all_p = of_library("unique_all(x)", constant="x", out=UniqueAll._fields, batch="values decide")
 
 
-@primitive(name="unique_counts", constant="x", out=UniqueCounts._fields, batch="values decide")
-def unique_counts_p(xp: Any, x: Any, /) -> Any:
-    return tuple(xp.unique_counts(x))
+unique_counts_p = of_library("unique_counts(x)", constant="x", out=UniqueCounts._fields, batch="values decide")
 
 
-@primitive(name="unique_inverse", constant="x", out=UniqueInverse._fields, batch="values decide")
-def unique_inverse_p(xp: Any, x: Any, /) -> Any:
-    return tuple(xp.unique_inverse(x))
+unique_inverse_p = of_library("unique_inverse(x)", constant="x", out=UniqueInverse._fields, batch="values decide")
 
 
-@primitive(name="unique_values", constant="x", batch="values decide")
-def unique_values_p(xp: Any, x: Any, /) -> Any:
-    return xp.unique_values(x)
+unique_values_p = of_library("unique_values(x)", constant="x", batch="values decide")
 
 
 def _taken(x: Any) -> UniqueAll | None:
@@ -78,8 +70,7 @@ def unique_all(x: A, /) -> UniqueAll[A]:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
 
     Returns
     -------
@@ -107,8 +98,7 @@ def unique_counts(x: A, /) -> UniqueCounts[A]:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
 
     Returns
     -------
@@ -132,8 +122,7 @@ def unique_inverse(x: A, /) -> UniqueInverse[A]:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
 
     Returns
     -------
@@ -155,8 +144,7 @@ def unique_values(x: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
 
     Returns
     -------
@@ -209,8 +197,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
 
     Returns
     -------
-    array
-        Array of the shape of ``x1``: booleans, a constant.
+    array of the shape of ``x1``: booleans, a constant
 
     Examples
     --------

@@ -39,8 +39,7 @@ def to(x: Any, where: Any, /) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     where : str or device
         Name of a backend, such as ``"cupy"``, or a device of the backend of the array.
 
@@ -48,13 +47,6 @@ def to(x: Any, where: Any, /) -> Any:
     -------
     array
         ``x`` itself if it is already there.
-
-    Raises
-    ------
-    BackendUnavailableError
-        If the backend is not installed.
-    DeviceUnavailableError
-        If the device does not exist.
 
     Examples
     --------
@@ -97,8 +89,7 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     device : device
         Device of the backend, or its name.
     stream : object, optional
@@ -108,11 +99,6 @@ def to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     -------
     array
         ``x`` itself if it is already there.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        If the device does not exist.
 
     Examples
     --------

@@ -76,7 +76,7 @@ def _own_context() -> dict:
 
 
 def test_a_name_that_nobody_knows() -> None:
-    message = "no backend 'nunpy'; agrad knows 'numpy', 'cupy', 'torch'"
+    message = "Backend 'nunpy' is unknown. agrad knows 'numpy', 'cupy', 'torch'"
     with pytest.raises(BackendUnavailableError, match=message):
         backends.set_backend("nunpy")
     assert backends.get_backend() == "numpy"
@@ -85,9 +85,9 @@ def test_a_name_that_nobody_knows() -> None:
 def test_a_failed_selection_changes_nothing() -> None:
     backends.set_backend("array_api_strict", "device1")
     for name, device, error, message in (
-        ("nunpy", None, BackendUnavailableError, "no backend 'nunpy'; agrad knows 'numpy'"),
-        ("numpy", "cuda", DeviceUnavailableError, "'numpy' has no device 'cuda' here; its devices: 'cpu'"),
-        ("array_api_strict", "device9", DeviceUnavailableError, "no device 'device9' here; its devices: .*device2"),
+        ("nunpy", None, BackendUnavailableError, "Backend 'nunpy' is unknown. agrad knows 'numpy'"),
+        ("numpy", "cuda", DeviceUnavailableError, "'numpy' has no device 'cuda'. Its devices: 'cpu'"),
+        ("array_api_strict", "device9", DeviceUnavailableError, "no device 'device9'. Its devices: .*device2"),
     ):
         with pytest.raises(error, match=message):
             backends.set_backend(name, device)
@@ -97,10 +97,10 @@ def test_a_failed_selection_changes_nothing() -> None:
 
 
 def test_a_device_that_is_not_there_names_those_that_are() -> None:
-    message = "'numpy' has no device 'cuda:0' here; its devices: 'cpu'"
+    message = "'numpy' has no device 'cuda:0'. Its devices: 'cpu'"
     with pytest.raises(DeviceUnavailableError, match=message):
         backends.set_backend("numpy", "cuda:0")
-    message = "no device 'device9' here; its devices: .*CPU_DEVICE.*device2"
+    message = "no device 'device9'. Its devices: .*CPU_DEVICE.*device2"
     with pytest.raises(DeviceUnavailableError, match=message):
         backends.set_backend("array_api_strict", "device9")
 
@@ -108,8 +108,8 @@ def test_a_device_that_is_not_there_names_those_that_are() -> None:
 @pytest.mark.parametrize(
     ("variables", "error", "message"),
     [
-        ({"AGRAD_BACKEND": "nunpy"}, BackendUnavailableError, "AGRAD_BACKEND=nunpy: there is no backend"),
-        ({"AGRAD_DEVICE": "cuda"}, DeviceUnavailableError, "AGRAD_DEVICE: backend 'numpy' has no device"),
+        ({"AGRAD_BACKEND": "nunpy"}, BackendUnavailableError, "AGRAD_BACKEND=nunpy: Backend 'nunpy' is unknown"),
+        ({"AGRAD_DEVICE": "cuda"}, DeviceUnavailableError, "AGRAD_DEVICE: Backend 'numpy' has no device"),
     ],
 )
 def test_the_environment_is_named_where_it_is_wrong(
@@ -140,7 +140,7 @@ def missing(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_missing_library_is_named_with_its_remedy(missing: str) -> None:
-    message = r"'torch' cannot run here: .*torch.*pip install 'agrad\[torch\]'"
+    message = r"'torch' is not available: .*torch.*pip install 'agrad\[torch\]'"
     with pytest.raises(BackendUnavailableError, match=message):
         backends.load(missing)
     report = backends.available_backends()[missing]
@@ -159,7 +159,7 @@ def test_cupy_without_a_gpu_gives_the_reason() -> None:
         CUPY_ON_CPU="0",
     )
     assert done.returncode == 0, done.stderr
-    assert "'cupy' cannot run here: CuPy" in done.stdout, done.stdout
+    assert "'cupy' is not available: CuPy" in done.stdout, done.stdout
     assert "no usable CUDA device" in done.stdout, done.stdout
     assert "agrad[cuda13]" in done.stdout
 

@@ -352,7 +352,7 @@ def test_devices_have_names(backend: Backend) -> None:
     assert backend.device(default) in backend.devices()
     for wrong in ("nonsense", "cuda:99", "cpu:99", ""):
         assert backend.find_device(wrong) is None
-        message = rf"{backend.name!r} has no device {wrong!r}.*its devices"
+        message = rf"{backend.name!r} has no device {wrong!r}.*Its devices"
         with pytest.raises(DeviceUnavailableError, match=message):
             backend.device(wrong)
 
@@ -439,9 +439,9 @@ def test_torch_arrays_as_its_users_make_them() -> None:
     z = torch.tensor([1 + 2j]).conj()
     np.testing.assert_array_equal(backend.to_host(z), [1 - 2j])
     assert backend.to_host(torch.ones(2, requires_grad=True)).tolist() == [1, 1]
-    with pytest.raises(DtypeError, match=r"bfloat16.*cast first"):
+    with pytest.raises(DtypeError, match=r"bfloat16.*Cast it first"):
         backend.to_host(torch.ones(2, dtype=torch.bfloat16))
-    with pytest.raises(DtypeError, match="PyTorch has no dtype for NumPy's <U1"):
+    with pytest.raises(DtypeError, match="PyTorch has no dtype for <U1"):
         backend.from_host(np.array(["a"]), None)
     x = torch.arange(12.0).reshape(3, 4).T  # strided, and the result must not remember it
     out = backend.xp.setitem(x.expand(2, 4, 3), 0.0, index=(0, slice(None, None, -2)))

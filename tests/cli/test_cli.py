@@ -268,7 +268,7 @@ def test_info_with_a_backend_that_is_not_there(run):
     code, out, err = run("info", "--backend", "nympy")
     assert code == 2
     assert "numpy" in out
-    assert "agrad info: error: there is no backend 'nympy'" in err
+    assert "agrad info: error: Backend 'nympy' is unknown" in err
 
 
 def test_version_help_and_no_command(run):

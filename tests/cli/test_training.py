@@ -283,6 +283,18 @@ def test_more_epochs_go_on_as_if_asked_for_at_first(blobs, tmp_path):
 
 
 @pytest.mark.needs("safetensors")
+def test_a_run_saved_on_one_backend_goes_on_on_another(backend, blobs, tmp_path):
+    path = str(tmp_path / "model.st")
+    with agrad.use_backend("numpy"):
+        words = ("--data", blobs, *SMALL, "--dtype", "float64")
+        _, _, reference = trained(*words, "--epochs", "4", "--schedule", "constant")
+        trained(*words, "--epochs", "2", "--schedule", "constant", "--save", path)
+    _, code, seen = trained("--resume", path, "--epochs", "4", "--quiet")
+    assert code == 0
+    np.testing.assert_allclose(seen.losses, reference.losses[20:], rtol=1e-9)
+
+
+@pytest.mark.needs("safetensors")
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -42,7 +42,7 @@ _EXCEPTIONS = {
     "data": "backends.base",
     "interop": "backends foreign registry",
     "nn": (
-        "engine.scalars engine.typed ops.convolution ops.definition ops.gates ops.indexing ops.map_draws "
+        "engine.scalars engine.typed ops.composites ops.convolution ops.definition ops.indexing ops.map_draws "
         "ops.pooling ops.shared"
     ),
     "numpy": "backends engine.explain engine.tape",

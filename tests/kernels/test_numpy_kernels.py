@@ -110,33 +110,21 @@ def test_where_keeps_every_bit(dtype: Any) -> None:
     assert np.where(condition, a, b).tobytes() == numpy_fused.where(condition, a, b).tobytes()
 
 
-@pytest.mark.parametrize(
-    ("condition", "x1", "x2"),
-    [
-        (np.ones((80, 80), bool), np.ones((80, 80)), 2.0),
-        (np.ones((80, 80), bool), np.ones((80, 80)), np.float32(2)),
-        (np.eye(80, dtype=bool), np.ones((80, 80)), np.zeros((80, 80), np.float32)),
-        (np.eye(80, dtype=bool)[0], np.ones((80, 80)), np.zeros((80, 80))),
-        (np.eye(80, dtype=bool), np.ones(80), np.zeros((80, 80))),
-        (np.eye(80), np.ones((80, 80)), np.zeros((80, 80))),
-        (np.eye(80, dtype=bool), np.ones((80, 80), complex), np.zeros((80, 80), complex)),
-        (np.eye(80, dtype=bool), np.ones((80, 80), int), np.zeros((80, 80), int)),
-        (np.eye(80, dtype=bool), np.ones((80, 80), ">f8"), np.zeros((80, 80), ">f8")),
-        (True, np.ones((80, 80)), np.zeros((80, 80))),
-    ],
-    ids=[
-        "number",
-        "scalar",
-        "dtypes",
-        "condition",
-        "x1",
-        "float-condition",
-        "complex",
-        "int",
-        "swapped",
-        "bool",
-    ],
-)
+WHERE = {
+    "number": (np.ones((80, 80), bool), np.ones((80, 80)), 2.0),
+    "scalar": (np.ones((80, 80), bool), np.ones((80, 80)), np.float32(2)),
+    "dtypes": (np.eye(80, dtype=bool), np.ones((80, 80)), np.zeros((80, 80), np.float32)),
+    "condition": (np.eye(80, dtype=bool)[0], np.ones((80, 80)), np.zeros((80, 80))),
+    "x1": (np.eye(80, dtype=bool), np.ones(80), np.zeros((80, 80))),
+    "float-condition": (np.eye(80), np.ones((80, 80)), np.zeros((80, 80))),
+    "complex": (np.eye(80, dtype=bool), np.ones((80, 80), complex), np.zeros((80, 80), complex)),
+    "int": (np.eye(80, dtype=bool), np.ones((80, 80), int), np.zeros((80, 80), int)),
+    "swapped": (np.eye(80, dtype=bool), np.ones((80, 80), ">f8"), np.zeros((80, 80), ">f8")),
+    "bool": (True, np.ones((80, 80)), np.zeros((80, 80))),
+}
+
+
+@pytest.mark.parametrize(("condition", "x1", "x2"), WHERE.values(), ids=WHERE)
 def test_where_is_numpys_for_everything_else(condition: Any, x1: Any, x2: Any) -> None:
     right = np.where(condition, x1, x2)
     found = numpy_fused.where(condition, x1, x2)

@@ -429,10 +429,6 @@ def test_error_functions_in_single_precision() -> None:
     slope = share + x * np.exp(-(x.astype(float) ** 2) / 2) / math.sqrt(2 * math.pi)
     found = filed("gelu", "vjp:x", {"g": np.full_like(x, 2.0), "x": x}, approximate=False)
     np.testing.assert_allclose(found, 2 * slope, rtol=2e-6, atol=6e-7)
-    found = filed("gelu", "forward", {"x": x}, approximate=True)
-    np.testing.assert_allclose(
-        found, PRIMITIVES["gelu"].generic(load("numpy"))(x, approximate=True), rtol=1e-4, atol=1e-6
-    )
     assert filed("gelu", "vjp:x", {"g": x, "x": x}, approximate=True) is NotImplemented
 
 

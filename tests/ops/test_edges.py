@@ -307,6 +307,17 @@ def test_logsumexp_of_an_infinity(at: list[float], expected: list[float], dtype:
         assert np.isnan(host(agrad.jvp(function, (x,), (agrad.ones_like(agrad.asarray(x)).raw,))[1]))
 
 
+@WIDTHS
+@pytest.mark.parametrize("approximate", [False, True])
+@pytest.mark.parametrize("count", [1, 1 << 13])  # NumPy has a kernel for long arrays of float32
+def test_gelu_at_infinities(count: int, approximate: bool, dtype: str, place: Any) -> None:
+    x = placed(place, [-INF, INF, -1e30, NAN] * count, dtype)
+    gelu = lambda x: agrad.gelu(x, approximate=approximate)  # noqa: E731
+    np.testing.assert_array_equal(host(gelu(x))[:4], np.asarray([0, INF, 0, NAN]))
+    np.testing.assert_array_equal(host(agrad.jit(gelu)(x))[:4], np.asarray([0, INF, 0, NAN]))
+    np.testing.assert_array_equal(host(agrad.elementwise_grad(gelu)(x))[:4], [0, 1, 0, NAN])
+
+
 LENGTHS: dict[str, tuple[Any, list[float]]] = {
     "norm": (agrad.linalg.vector_norm, [0.0, 0.0]),
     "norm of order 3": (lambda x: agrad.linalg.vector_norm(x, ord=3), [0.0, 0.0]),

@@ -15,7 +15,7 @@ import cupy
 import numpy as np
 
 from agrad.backends import special as special_words
-from agrad.backends.base import DEVICE_SCOPES, HANDOVERS, Backend, vocabulary
+from agrad.backends.base import DEVICE_SCOPES, HANDOVERS, Backend, broadcast_batches, vocabulary
 from agrad.backends.cupy import devices as cupy_devices
 from agrad.backends.cupy.streams import Handover, synchronize
 from agrad.backends.indexing import host_index
@@ -157,9 +157,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
     """
     if x2.ndim == 1:
         return solve(x1, x2[:, None])[..., 0]
-    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    x1 = cupy.broadcast_to(x1, (*batch, *x1.shape[-2:]))
-    x2 = cupy.broadcast_to(x2, (*batch, *x2.shape[-2:]))
+    x1, x2 = broadcast_batches(cupy, x1, x2)
     return compat.linalg.solve(x1, x2) if x2.size else cupy.empty(x2.shape, cupy.result_type(x1, x2))
 
 

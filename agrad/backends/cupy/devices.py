@@ -33,7 +33,7 @@ def placed(function: Callable[..., Any]) -> Callable[..., Any]:
         if devices <= {current}:
             return function(*args, **settings)
         if len(devices) > 1:
-            raise ValueError(f"the arrays lie on several devices: {sorted(devices)}")
+            raise ValueError(f"arrays must be on one device, got devices {sorted(devices)}")
         with Device(*devices):
             return function(*args, **settings)
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends.base import broadcast_batches
+
 Raw = Any
 
 
@@ -18,9 +20,8 @@ def solve_or_nan(x1: Raw, x2: Raw, /) -> Raw:
     except np.linalg.LinAlgError:
         if x1.ndim == x2.ndim == 2:
             return np.full(x2.shape, math.nan, np.result_type(x1, x2))
-        batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-        many, sides = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
-        return np.stack([solve_or_nan(many[i], sides[i]) for i in np.ndindex(batch)]).reshape(sides.shape)
+        many, sides = broadcast_batches(np, x1, x2)
+        return np.stack([solve_or_nan(many[i], sides[i]) for i in np.ndindex(many.shape[:-2])]).reshape(sides.shape)
 
 
 _PANEL = 32

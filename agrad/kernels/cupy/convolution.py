@@ -10,7 +10,7 @@ from typing import Any
 import cupy
 from cupy.lib.stride_tricks import as_strided
 
-from agrad.backends.convolution import Pads, out_lengths
+from agrad.backends.convolution import Pads, Windows
 from agrad.kernels.cupy.products import product_in_capture
 from agrad.registry import kernel
 
@@ -34,19 +34,10 @@ def _placed(x: Any, padding: Pads, dilation: Sequence[int]) -> Any:
 
 
 @kernel("cupy", "convolution", "namespace", gain=16.0)
-def convolution(
-    x: Any,
-    w: Any,
-    /,
-    *,
-    strides: Sequence[int],
-    padding: Pads,
-    x_dilation: Sequence[int],
-    w_dilation: Sequence[int],
-    groups: int,
-) -> Any:
+def convolution(x: Any, w: Any, /, *, how: Windows) -> Any:
     """Correlate ``x`` of shape (n, c, ...) with ``w`` of shape (o, c // groups, ...)."""
-    kernel, out = w.shape[2:], out_lengths(x.shape[2:], w.shape[2:], strides, padding, x_dilation, w_dilation)
+    strides, padding, x_dilation, w_dilation, groups = how
+    kernel, out = w.shape[2:], how.lengths(x.shape, w.shape)
     dtype, n = cupy.result_type(x, w), x.shape[0]
     if not (x.size and w.size and math.prod(out)):
         return cupy.zeros((n, w.shape[0], *out), dtype)

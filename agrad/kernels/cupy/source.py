@@ -60,14 +60,23 @@ ELEMENTWISE = {
     ),
     "sigmoid_vjp": Elementwise("T g, T y", "T out", "out = g * y * (T(1) - y);"),
     # x times the normal distribution function; its derivative is the function plus x times the density
-    "gelu_erf": Elementwise("T x", "T out", "out = x * T(0.5) * erfc(-x * T(0.70710678118654752440));"),
+    # its argument is finite where the other factor is 0
+    "gelu_erf": Elementwise(
+        "T x",
+        "T out",
+        """
+        T z = x < T(-60000) ? T(-60000) : x;
+        out = z * T(0.5) * erfc(-z * T(0.70710678118654752440));
+        """,
+    ),
     "gelu_erf_vjp": Elementwise(
         "T g, T x",
         "T out",
         """
-        T below = T(0.5) * erfc(-x * T(0.70710678118654752440));
-        T density = T(0.39894228040143267794) * exp(T(-0.5) * x * x);
-        out = g * (below + x * density);
+        T z = x > T(60000) ? T(60000) : x < T(-60000) ? T(-60000) : x;
+        T below = T(0.5) * erfc(-z * T(0.70710678118654752440));
+        T density = T(0.39894228040143267794) * exp(T(-0.5) * z * z);
+        out = g * (below + z * density);
         """,
     ),
     # the constants are sqrt(2 / pi) and the 0.044715 of Hendrycks and Gimpel (arXiv 1606.08415)
@@ -75,8 +84,9 @@ ELEMENTWISE = {
         "T x",
         "T out",
         """
-        T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-        out = T(0.5) * x * (T(1) + tanh(inner));
+        T z = x < T(-60000) ? T(-60000) : x;
+        T inner = T(0.79788456080286535588) * (z + T(0.044715) * z * z * z);
+        out = T(0.5) * z * (T(1) + tanh(inner));
         """,
     ),
     "gelu_tanh_vjp": Elementwise(

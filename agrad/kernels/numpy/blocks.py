@@ -46,15 +46,23 @@ def in_blocks(function: Callable[..., np.ndarray], first: np.ndarray, *others: R
     elif first.size > BLOCK * first.shape[0] or any(a.strides[0] < max(a.strides) for a in arrays):
         return function(first, *others)
     rows = out.shape[0]
-    step = max(1, BLOCK * rows // out.size)
+
+    def fill(part: slice) -> None:
+        out[part] = function(*[a[part] if type(a) is np.ndarray else a for a in given])
+
+    at_least = max(2, THREADED * BLOCK_BYTES // (BLOCK * first.dtype.itemsize))
+    for_each_part(fill, rows, max(1, BLOCK * rows // out.size), at_least)
+    return whole
+
+
+def for_each_part(fill: Callable[[slice], None], rows: int, step: int, at_least: int = THREADED) -> None:
+    """Call ``fill`` with slices of ``step`` rows, on threads if they are many."""
 
     def work(take: Callable[[], int]) -> None:
         while (start := take() * step) < rows:
-            part = slice(start, start + step)
-            out[part] = function(*[a[part] if type(a) is np.ndarray else a for a in given])
+            fill(slice(start, start + step))
 
-    run_blocks(work, -(-rows // step), max(2, THREADED * BLOCK_BYTES // (BLOCK * first.dtype.itemsize)))
-    return whole
+    run_blocks(work, -(-rows // step), at_least)
 
 
 def blockwise(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

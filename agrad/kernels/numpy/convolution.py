@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from agrad.backends.convolution import Pads, out_lengths
+from agrad.backends.convolution import Windows
 from agrad.registry import kernel
 
 _BLOCK = 1 << 20
@@ -23,19 +23,10 @@ Raw = Any
 
 
 @kernel("numpy", "convolution", "namespace", gain=2.4)
-def convolution(
-    x: Raw,
-    w: Raw,
-    /,
-    *,
-    strides: Sequence[int],
-    padding: Pads,
-    x_dilation: Sequence[int],
-    w_dilation: Sequence[int],
-    groups: int,
-) -> Raw:
+def convolution(x: Raw, w: Raw, /, *, how: Windows) -> Raw:
     """Correlate ``x`` of shape (n, c, ...) with ``w`` of shape (o, c // groups, ...)."""
-    kernel, out = w.shape[2:], out_lengths(x.shape[2:], w.shape[2:], strides, padding, x_dilation, w_dilation)
+    strides, padding, x_dilation, w_dilation, groups = how
+    kernel, out = w.shape[2:], how.lengths(x.shape, w.shape)
     dtype = np.result_type(x, w)
     y = np.empty((x.shape[0], w.shape[0], *out), dtype)
     if not y.size or not w.size or not x.size:
@@ -43,7 +34,7 @@ def convolution(
         return y
     for axis, (s, d) in enumerate(zip(strides, x_dilation, strict=True)):
         if d > 1 == s:
-            _by_residues(x, w, y, axis, (*strides,), (*padding,), (*x_dilation,), (*w_dilation,), groups)
+            _by_residues(x, w, y, axis, how)
             return y
     low = [p for p, _ in padding]
     if any(d > 1 for d in x_dilation):
@@ -65,22 +56,13 @@ def _spread(x: Raw, dilation: Sequence[int]) -> Raw:
     return whole
 
 
-def _by_residues(
-    x: Raw,
-    w: Raw,
-    y: Raw,
-    axis: int,
-    strides: tuple[int, ...],
-    padding: tuple[tuple[int, int], ...],
-    x_dilation: tuple[int, ...],
-    w_dilation: tuple[int, ...],
-    groups: int,
-) -> None:
+def _by_residues(x: Raw, w: Raw, y: Raw, axis: int, how: Windows) -> None:
     """Fill ``y`` by a convolution for each residue of its places on an axis.
 
     The zeros between the elements of ``x`` are met by none of them.
     """
-    n, k, d, e, low = x.shape[axis + 2], w.shape[axis + 2], x_dilation[axis], w_dilation[axis], padding[axis][0]
+    n, k, d, e = x.shape[axis + 2], w.shape[axis + 2], how.x_dilation[axis], how.w_dilation[axis]
+    low = how.padding[axis][0]
     step = d // math.gcd(d, e)
     for r in range(d):
         part = y[(slice(None),) * (axis + 2) + (slice(r, None, d),)]
@@ -95,15 +77,12 @@ def _by_residues(
         def with_axis(values: Sequence[Any], value: Any) -> tuple[Any, ...]:
             return (*values[:axis], value, *values[axis + 1 :])
 
-        part[...] = convolution(
-            x,
-            w[(slice(None),) * (axis + 2) + (slice(first, None, step),)],
-            strides=strides,
-            padding=with_axis(padding, (before, after)),
-            x_dilation=with_axis(x_dilation, 1),
-            w_dilation=with_axis(w_dilation, step * e // d),
-            groups=groups,
+        each = how._replace(
+            padding=with_axis(how.padding, (before, after)),
+            x_dilation=with_axis(how.x_dilation, 1),
+            w_dilation=with_axis(how.w_dilation, step * e // d),
         )
+        part[...] = convolution(x, w[(slice(None),) * (axis + 2) + (slice(first, None, step),)], how=each)
 
 
 def _windows(

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.backends.threads import BLOCK_BYTES, run_blocks
-from agrad.kernels.numpy.blocks import BITS
+from agrad.backends.threads import BLOCK_BYTES
+from agrad.kernels.numpy.blocks import BITS, for_each_part
 from agrad.registry import kernel
 from agrad.shapes import window_places
 
@@ -26,12 +26,7 @@ def _by_rows(fill: Callable[..., None], out: Raw, *given: Raw, axes: int) -> Raw
     arrays = [a.reshape(-1, *a.shape[a.ndim - axes :]) for a in (out, *given)]
     rows = len(arrays[0])
     step = max(1, BLOCK_BYTES * rows // max(a.nbytes for a in arrays))
-
-    def work(take: Callable[[], int]) -> None:
-        while (start := take() * step) < rows:
-            fill(*[a[start : start + step] for a in arrays])
-
-    run_blocks(work, -(-rows // step))
+    for_each_part(lambda part: fill(*[a[part] for a in arrays]), rows, step)
     return out
 
 

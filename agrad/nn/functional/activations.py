@@ -5,7 +5,7 @@ from typing import Any, Literal
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.nn.functional.real import of_array, real_only
-from agrad.ops.gates import gated
+from agrad.ops.composites import gated
 
 __all__ = [
     "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish",

@@ -7,7 +7,7 @@ import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.expect import numbers
 from agrad.nn.functional.real import on_axes
-from agrad.ops.convolution import convolution
+from agrad.ops.convolution import Windows, convolution
 from agrad.ops.definition import of_first
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
@@ -50,10 +50,10 @@ def _pads(name: str, padding: Any, spans: list[int], strides: tuple[int, ...]) -
     return [(p, p) for p in numbers(name, "padding", padding, len(spans), 0)]
 
 
-def _correlated(x: Any, weight: Any, bias: Any, spatial: int, **how: Any) -> Any:
+def _correlated(x: Any, weight: Any, bias: Any, spatial: int, how: Windows) -> Any:
     """Return the correlation of a batch, or of one input, plus a bias."""
     single = len(x.shape) == spatial + 1
-    y = convolution(agrad.expand_dims(x, axis=0) if single else x, weight, **how)
+    y = convolution(agrad.expand_dims(x, axis=0) if single else x, weight, how=how)
     if bias is not None:
         y = agrad.add(y, agrad.reshape(bias, (-1, *(1,) * spatial)))
     return y[0, ...] if single else y
@@ -119,17 +119,8 @@ def _conv(
     lengths = tuple(x.shape)[-spatial:]
     if any(n + low + high < k for n, k, (low, high) in zip(lengths, spans, pads, strict=True)):
         raise ShapeError(f"{name}: the dilated kernel {tuple(spans)} must fit into the padded input of {lengths}")
-    return _correlated(
-        x,
-        weight,
-        bias,
-        spatial,
-        strides=strides,
-        padding=tuple(pads),
-        x_dilation=(1,) * spatial,
-        w_dilation=dilations,
-        groups=groups,
-    )
+    how = Windows(strides, tuple(pads), (1,) * spatial, dilations, groups)
+    return _correlated(x, weight, bias, spatial, how)
 
 
 def _conv_transpose(
@@ -203,17 +194,8 @@ def _conv_transpose(
     ]
     if any(n < 1 for n in lengths):
         raise ShapeError(f"{name}: the result must have positive lengths, got {tuple(lengths)}. Reduce the padding.")
-    return _correlated(
-        x,
-        weight,
-        bias,
-        spatial,
-        strides=(1,) * spatial,
-        padding=tuple((k - p, k - p + e) for k, p, e in zip(spans, paddings, extra, strict=True)),
-        x_dilation=strides,
-        w_dilation=dilations,
-        groups=groups,
-    )
+    pads = tuple((k - p, k - p + e) for k, p, e in zip(spans, paddings, extra, strict=True))
+    return _correlated(x, weight, bias, spatial, Windows((1,) * spatial, pads, strides, dilations, groups))
 
 
 conv1d, conv2d, conv3d = map(of_first, on_axes(_conv))

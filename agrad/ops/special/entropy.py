@@ -6,11 +6,14 @@ The reductions have the signatures of SciPy.
 import math
 from typing import Any
 
+from agrad.engine.notation import PrimitiveFunction
 from agrad.errors import DtypeError
+from agrad.ops.composites import log_softmax_p, softmax_p
 from agrad.ops.composites import logsumexp as _logsumexp
 from agrad.ops.definition import elementwise
 from agrad.ops.elementwise import abs as abs_
 from agrad.ops.elementwise import exp, log, sign
+from agrad.ops.manipulation import permute_dims, reshape
 from agrad.ops.selection import where
 from agrad.ops.shared import Axes, axes_of
 from agrad.ops.special import entropy_forms as forms
@@ -18,7 +21,7 @@ from agrad.ops.special.shared import floating, function
 from agrad.ops.statistical import max as max_
 from agrad.ops.statistical import sum as sum_
 from agrad.registry import public
-from agrad.shapes import size
+from agrad.shapes import inverse_permutation, size
 
 __all__ = [
     "entr", "expit", "kl_div", "log_expit", "log_softmax", "logit", "logsumexp", "rel_entr", "softmax", "xlog1py",
@@ -138,11 +141,6 @@ def logsumexp(a: Any, axis: Axes = None, b: Any = None, keepdims: bool = False, 
     array, or tuple of arrays
         The logarithm. Without ``return_sign``, NaN if the sum is negative, as in SciPy. With it, also the sign.
 
-    Raises
-    ------
-    ShapeError
-        If an axis is out of range, or shapes do not broadcast.
-
     Examples
     --------
     >>> agrad.special.logsumexp(np.asarray([1000.0, 1000.0])).round(4)
@@ -165,26 +163,33 @@ def logsumexp(a: Any, axis: Axes = None, b: Any = None, keepdims: bool = False, 
     return tuple(outs) if return_sign else outs[0]
 
 
+def _over_axes(operation: PrimitiveFunction, name: str, x: Any, axis: Axes) -> Any:
+    if not hasattr(x, "shape"):
+        raise DtypeError(f"{name}: x must have a real floating-point dtype. Convert it with agrad.asarray.")
+    (x,) = floating(name, x)
+    axes, ndim = axes_of(axis, x), len(x.shape)
+    if len(axes) == 1:
+        return operation(x, axis=axes[0])
+    order = (*(i for i in range(ndim) if i not in axes), *axes)
+    moved = permute_dims(x, order)
+    lead = tuple(moved.shape)[: ndim - len(axes)]
+    y = operation(reshape(moved, (*lead, size(x.shape[i] for i in axes))), axis=len(lead))
+    return permute_dims(reshape(y, tuple(moved.shape)), inverse_permutation(order))
+
+
 @public("special")
 def softmax(x: Any, axis: Axes = None) -> Any:
     """Return exp(x) / sum(exp(x)) over axes, without overflow.
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a floating-point dtype.
+    x : array of any shape with a floating-point dtype
     axis : int or tuple of ints, optional
         Axes. By default, all, as in SciPy.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
+    array of the shape of ``x``
 
     Examples
     --------
@@ -193,7 +198,7 @@ def softmax(x: Any, axis: Axes = None) -> Any:
     >>> agrad.grad(lambda x: agrad.special.softmax(x)[0])(np.asarray([0.0, 0.0]))
     array([ 0.25, -0.25])
     """
-    return exp(log_softmax(x, axis))
+    return _over_axes(softmax_p, "softmax", x, axis)
 
 
 @public("special")
@@ -202,31 +207,17 @@ def log_softmax(x: Any, axis: Axes = None) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of any shape with a floating-point dtype.
+    x : array of any shape with a floating-point dtype
     axis : int or tuple of ints, optional
         Axes. By default, all, as in SciPy.
 
     Returns
     -------
-    array
-        Array of the shape of ``x``.
-
-    Raises
-    ------
-    IndexRangeError
-        If an axis is out of range.
-    DtypeError
-        If ``x`` is not an array.
+    array of the shape of ``x``
 
     Examples
     --------
     >>> agrad.special.log_softmax(np.asarray([0.0, 1000.0]))
     array([-1000.,     0.])
-    >>> agrad.grad(lambda x: agrad.special.log_softmax(x)[0])(np.asarray([0.0, 0.0]))
-    array([ 0.5, -0.5])
     """
-    if not hasattr(x, "shape"):
-        raise DtypeError("log_softmax: x must have a real floating-point dtype. Convert it with agrad.asarray.")
-    (x,) = floating("log_softmax", x)
-    return x - _logsumexp(x, axis=axis, keepdims=True)
+    return _over_axes(log_softmax_p, "log_softmax", x, axis)

@@ -14,8 +14,6 @@ def expit(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.expit(np.asarray([-1.0, 0.0, 1.0])).round(6)
     array([0.268941, 0.5     , 0.731059])
-    >>> round(float(agrad.grad(agrad.special.expit)(0.0)), 6)
-    0.25
     """
     z = xp.exp(-xp.abs(x))
     return xp.where(x >= 0, xp.ones_like(z), z) / (1 + z)
@@ -28,8 +26,6 @@ def log_expit(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.log_expit(np.asarray([-1000.0, 0.0])).round(6)
     array([-1.00000e+03, -6.93147e-01])
-    >>> round(float(agrad.grad(agrad.special.log_expit)(0.0)), 6)
-    0.5
     """
     return xp.minimum(x, xp.zeros_like(x)) - xp.log1p(xp.exp(-xp.abs(x)))
 
@@ -41,8 +37,6 @@ def logit(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.logit(np.asarray([0.25, 0.5])).round(6)
     array([-1.098612,  0.      ])
-    >>> round(float(agrad.grad(agrad.special.logit)(0.5)), 6)
-    4.0
     """
     # near 1/2 the logarithm of a quotient near 1
     middle = (x > 0.3) & (x < 0.65)
@@ -62,9 +56,6 @@ def xlogy(xp: Any, x1: Any, x2: Any) -> Any:
     --------
     >>> agrad.special.xlogy(np.asarray([0.0, 2.0]), np.asarray([0.0, 3.0])).round(6)
     array([0.      , 2.197225])
-    >>> slopes = agrad.grad(agrad.special.xlogy, argnums=(0, 1))(2.0, 1.0)
-    >>> [round(float(slope), 6) for slope in slopes]
-    [0.0, 2.0]
     """
     return _times_log(xp, xp.log, x1, x2)
 
@@ -76,9 +67,6 @@ def xlog1py(xp: Any, x1: Any, x2: Any) -> Any:
     --------
     >>> agrad.special.xlog1py(np.asarray([0.0, 2.0]), np.asarray([-1.0, 1.0])).round(6)
     array([0.      , 1.386294])
-    >>> slopes = agrad.grad(agrad.special.xlog1py, argnums=(0, 1))(2.0, 1.0)
-    >>> [round(float(slope), 6) for slope in slopes]
-    [0.693147, 1.0]
     """
     return _times_log(xp, xp.log1p, x1, x2)
 
@@ -90,8 +78,6 @@ def entr(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.entr(np.asarray([0.0, 0.5])).round(6)
     array([0.      , 0.346574])
-    >>> round(float(agrad.grad(agrad.special.entr)(1.0)), 6)
-    -1.0
     """
     inside = x > 0
     value = -x * xp.log(xp.where(inside, x, xp.ones_like(x)))
@@ -127,9 +113,6 @@ def rel_entr(xp: Any, x1: Any, x2: Any) -> Any:
     --------
     >>> agrad.special.rel_entr(np.asarray([0.0, 1.0, 2.0]), 1.0).round(6)
     array([0.      , 0.      , 1.386294])
-    >>> slopes = agrad.grad(agrad.special.rel_entr, argnums=(0, 1))(2.0, 1.0)
-    >>> [round(float(slope), 6) for slope in slopes]
-    [1.693147, -2.0]
     """
     return _relative(xp, x1, x2, False, xp.zeros_like(x1 + x2))
 
@@ -143,8 +126,5 @@ def kl_div(xp: Any, x1: Any, x2: Any) -> Any:
     --------
     >>> agrad.special.kl_div(np.asarray([0.0, 1.0, 2.0]), 1.0).round(6)
     array([1.      , 0.      , 0.386294])
-    >>> slopes = agrad.grad(agrad.special.kl_div, argnums=(0, 1))(2.0, 1.0)
-    >>> [round(float(slope), 6) for slope in slopes]
-    [0.693147, -1.0]
     """
     return _relative(xp, x1, x2, True, x2)

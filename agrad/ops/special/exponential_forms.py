@@ -26,8 +26,6 @@ def exp1(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.exp1(np.asarray([0.5, 2.0])).round(6)
     array([0.559774, 0.048901])
-    >>> round(float(agrad.grad(agrad.special.exp1)(1.0)), 6)
-    -0.367879
     """
     near = x <= 2
     small = xp.where(near & (x > 0), x, xp.ones_like(x))
@@ -51,8 +49,6 @@ def expi(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.expi(np.asarray([-1.0, 2.0])).round(6)
     array([-0.219384,  4.954234])
-    >>> round(float(agrad.grad(agrad.special.expi)(1.0)), 6)
-    2.718282
     """
     left = x <= 0
     negative = -exp1(xp, xp.where(left, -x, xp.ones_like(x)))

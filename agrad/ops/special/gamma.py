@@ -67,13 +67,7 @@ def zeta(x: Any, q: Any = 1.0, /) -> Any:
 
     Returns
     -------
-    array
-        Array of the broadcast shape: NaN for x < 1, infinite at x = 1 and at integers q <= 0.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
+    array of the broadcast shape: NaN for x < 1, infinite at x = 1 and at integers q <= 0
 
     Examples
     --------

@@ -60,8 +60,6 @@ def gammaln(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.gammaln(np.asarray([5.0, 200.0])).round(6)
     array([  3.178054, 857.93367 ])
-    >>> round(float(agrad.grad(agrad.special.gammaln)(1.0)), 6)
-    -0.577216
     """
     left = x < 0.5
     positive = _gammaln_positive(xp, xp.where(left, 1 - x, x))
@@ -105,8 +103,6 @@ def gamma(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.gamma(np.asarray([0.5, 5.0])).round(6)
     array([ 1.772454, 24.      ])
-    >>> round(float(agrad.grad(agrad.special.gamma)(1.0)), 6)
-    -0.577216
     """
     left = x <= -0.5
     inner = (x > -0.5) & (x < 0.5)
@@ -145,8 +141,6 @@ def digamma(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.digamma(np.asarray([1.0, 2.0])).round(6)
     array([-0.577216,  0.422784])
-    >>> round(float(agrad.grad(agrad.special.digamma)(1.0)), 6)
-    1.644934
     """
     left = x <= 0
     positive = _digamma_positive(xp, xp.where(left, 1 - x, x))
@@ -245,8 +239,6 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     --------
     >>> agrad.special.polygamma(1, np.asarray([1.0, 2.0])).round(6)
     array([1.644934, 0.644934])
-    >>> round(float(agrad.grad(agrad.special.polygamma, argnums=1)(1, 1.0)), 6)
-    -2.404114
     """
     x, n = x + xp.zeros_like(n), n + xp.zeros_like(x)
     valid = (n >= 0) & (n == xp.floor(n))
@@ -288,9 +280,6 @@ def betaln(xp: Any, a: Any, b: Any) -> Any:
     --------
     >>> agrad.special.betaln(np.asarray([1.0, 200.0]), 300.0).round(6)
     array([  -5.703782, -337.980113])
-    >>> slopes = agrad.grad(agrad.special.betaln, argnums=(0, 1))(2.0, 3.0)
-    >>> [round(float(slope), 6) for slope in slopes]
-    [-1.083333, -0.583333]
     """
     a, b = a + xp.zeros_like(b), b + xp.zeros_like(a)
     both = (a > 0) & (b > 0)
@@ -306,9 +295,6 @@ def beta(xp: Any, a: Any, b: Any) -> Any:
     --------
     >>> agrad.special.beta(np.asarray([1.0, 2.0]), 3.0).round(6)
     array([0.333333, 0.083333])
-    >>> slopes = agrad.grad(agrad.special.beta, argnums=(0, 1))(2.0, 3.0)
-    >>> [round(float(slope), 6) for slope in slopes]
-    [-0.090278, -0.048611]
     """
     a, b = a + xp.zeros_like(b), b + xp.zeros_like(a)
     sign = _gamma_sign(xp, a) * _gamma_sign(xp, b) * _gamma_sign(xp, a + b)

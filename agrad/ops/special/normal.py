@@ -39,8 +39,6 @@ erf = elementwise(
     example="""
 >>> agrad.erf(np.asarray([0.0, 1.0]))
 array([0.        , 0.84270079])
->>> round(float(agrad.grad(agrad.erf)(0.0)), 6)
-1.128379
 """,
 )
 public("special")(erf)

@@ -85,8 +85,6 @@ def erfc(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.erfc(np.asarray([0.0, 1.0])).round(6)
     array([1.      , 0.157299])
-    >>> round(float(agrad.grad(agrad.special.erfc)(0.0)), 6)
-    -1.128379
     """
     size = xp.abs(x)
     tail = exp_minus_square(xp, x) * _scaled_tail(xp, size)
@@ -109,8 +107,6 @@ def erfcx(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.erfcx(np.asarray([0.0, 100.0])).round(6)
     array([1.      , 0.005642])
-    >>> round(float(agrad.grad(agrad.special.erfcx)(0.0)), 6)
-    -1.128379
     """
     right = erfcx_right(xp, x)
     growth = 1 / exp_minus_square(xp, xp.clip(x, -27.0, 0.0))
@@ -179,8 +175,6 @@ def erfinv(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.erfinv(np.asarray([0.0, 0.5])).round(6)
     array([0.      , 0.476936])
-    >>> round(float(agrad.grad(agrad.special.erfinv)(0.0)), 6)
-    0.886227
     """
     size = xp.abs(x)
     out = xp.where(x < 0, xp.full_like(x, -1.0), 1.0) * _inverse(xp, size, 1 - size)
@@ -194,8 +188,6 @@ def erfcinv(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.erfcinv(np.asarray([1.5, 0.5])).round(6)
     array([-0.476936,  0.476936])
-    >>> round(float(agrad.grad(agrad.special.erfcinv)(1.0)), 6)
-    -0.886227
     """
     upper = x > 1
     out = _inverse(xp, xp.abs(1 - x), xp.where(upper, 2 - x, x))
@@ -217,8 +209,6 @@ def ndtr(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.ndtr(np.asarray([-1.0, 0.0, 1.0])).round(6)
     array([0.158655, 0.5     , 0.841345])
-    >>> round(float(agrad.grad(agrad.special.ndtr)(0.0)), 6)
-    0.398942
     """
     tail = _normal_tail(xp, xp.abs(x))
     return xp.where(x < 0, tail, 1 - tail)
@@ -231,8 +221,6 @@ def log_ndtr(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.log_ndtr(np.asarray([-40.0, 0.0])).round(6)
     array([-8.04608442e+02, -6.93147000e-01])
-    >>> round(float(agrad.grad(agrad.special.log_ndtr)(0.0)), 6)
-    0.797885
     """
     low = xp.where(x < -1.0, x, xp.full_like(x, -1.0))
     tail = xp.log(0.5 * erfcx(xp, low * -math.sqrt(0.5))) - 0.5 * low * low
@@ -250,8 +238,6 @@ def ndtri(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.ndtri(np.asarray([0.025, 0.975])).round(6)
     array([-1.959964,  1.959964])
-    >>> round(float(agrad.grad(agrad.special.ndtri)(0.5)), 6)
-    2.506628
     """
     return -math.sqrt(2) * erfcinv(xp, 2 * x)
 
@@ -293,8 +279,6 @@ def sinc(xp: Any, x: Any) -> Any:
     --------
     >>> agrad.special.sinc(np.asarray([0.0, 0.5, 1.5])).round(6)
     array([ 1.      ,  0.63662 , -0.212207])
-    >>> round(float(agrad.grad(agrad.special.sinc)(0.5)), 6)
-    -1.27324
     """
     zero = x == 0
     rest = math.pi * xp.where(xp.isfinite(x), x - 2 * xp.round(x / 2), xp.zeros_like(x))
