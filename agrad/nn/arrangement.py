@@ -18,11 +18,6 @@ Factors = float | Sequence[float]
 class Unfold(FunctionModule, function=functional.unfold):
     """Sliding windows of images as columns, see ``functional.unfold``.
 
-    Parameters
-    ----------
-    kernel_size, dilation, padding, stride
-        Options of ``functional.unfold``.
-
     Examples
     --------
     >>> agrad.nn.Unfold((2, 2))(np.arange(9.0).reshape(1, 1, 3, 3))[0]
@@ -41,11 +36,6 @@ class Unfold(FunctionModule, function=functional.unfold):
 
 class Fold(FunctionModule, function=functional.fold):
     """Images as sums of sliding windows, see ``functional.fold``.
-
-    Parameters
-    ----------
-    output_size, kernel_size, dilation, padding, stride
-        Options of ``functional.fold``.
 
     Examples
     --------
@@ -128,11 +118,6 @@ class ChannelShuffle(FunctionModule, function=functional.channel_shuffle):
 class Upsample(FunctionModule, function=functional.interpolate):
     """Upsampling of images, see ``functional.interpolate``.
 
-    Parameters
-    ----------
-    size, scale_factor, mode, align_corners, recompute_scale_factor
-        Options of ``functional.interpolate``.
-
     Examples
     --------
     >>> agrad.nn.Upsample(scale_factor=2)(np.array([[[1.0, 2.0]]]))
@@ -159,11 +144,6 @@ class Upsample(FunctionModule, function=functional.interpolate):
 class UpsamplingNearest2d(FunctionModule, function=functional.interpolate):
     """Nearest-neighbor upsampling of images, see ``functional.interpolate``.
 
-    Parameters
-    ----------
-    size, scale_factor
-        Options of ``functional.interpolate``.
-
     Examples
     --------
     >>> agrad.nn.UpsamplingNearest2d(scale_factor=2)(np.array([[[[1.0, 2.0]]]]))[0, 0]
@@ -179,11 +159,6 @@ class UpsamplingNearest2d(FunctionModule, function=functional.interpolate):
 
 class UpsamplingBilinear2d(FunctionModule, function=functional.interpolate):
     """Bilinear upsampling of images with aligned corners.
-
-    Parameters
-    ----------
-    size, scale_factor
-        Options of ``functional.interpolate``.
 
     Examples
     --------

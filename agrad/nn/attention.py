@@ -36,15 +36,6 @@ class MultiheadAttention(Module):
         Lengths of the last axes of keys and values. By default, ``embed_dim``.
     batch_first : bool
         True for arrays of shape (n, l, embed_dim), False for (l, n, embed_dim).
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values and of the dropout seed. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
-
-    Raises
-    ------
-    ConfigurationError
-        If a length is below 1, or ``embed_dim`` is not a multiple of ``num_heads``.
 
     Examples
     --------
@@ -122,13 +113,13 @@ class MultiheadAttention(Module):
         key, value : array
             Arrays of shape (s, n, kdim) and (s, n, vdim), with ``batch_first`` (n, s, ...), or without a batch (s,
             ...).
-        key_padding_mask : array, optional
-            Array of shape (n, s), or (s,) without a batch: True for keys to mask, or numbers to add to the scores.
+        key_padding_mask : array of shape (n, s), or (s,) without a batch, optional
+            True for keys to mask, or numbers to add to the scores.
         need_weights : bool
             False to return None instead of the weights. Long sequences then need less memory.
-        attn_mask : array, optional
-            Array of shape (l, s) or (n * num_heads, l, s): True for pairs to mask, or numbers to add to the scores. If
-            all keys of a query are masked, its weights and their mean are 0.
+        attn_mask : array of shape (l, s) or (n * num_heads, l, s), optional
+            True for pairs to mask, or numbers to add to the scores. If all keys of a query are masked, its weights and
+            their mean are 0.
         average_attn_weights : bool
             True to return the mean of the weights over the heads, False to return the weights of each head.
         is_causal : bool
@@ -139,11 +130,6 @@ class MultiheadAttention(Module):
         -------
         tuple
             Output of the shape of ``query``, and None or the weights of shape (n, l, s) or (n, num_heads, l, s).
-
-        Raises
-        ------
-        ShapeError, DtypeError
-            If a shape does not fit, or a mask is an integer array.
         """
         query, key, value, padding, single = self._batched(query, key, value, key_padding_mask)
         n, length = query.shape[:2]

@@ -61,10 +61,7 @@ class _RunningNorm(ArrayModule):
         self.num_batches_tracked = state["num_batches_tracked"]
 
     def note_running(self) -> None:
-        """Save the running statistics and their count for a checkpoint.
-
-        The recomputation starts from the saved values and leaves the current values unchanged.
-        """
+        """Save the running statistics and their count, from which a checkpoint recomputes."""
         agrad.note_state(self, self._running, self._load_running)
 
     def _running(self) -> tuple[int, list[tuple[agrad.Tensor, Any]]]:
@@ -84,6 +81,22 @@ class _RunningNorm(ArrayModule):
 
 
 class _BatchNorm(_RunningNorm):
+    """Base class of batch normalization.
+
+    Parameters
+    ----------
+    num_features : int
+        Number of channels, the length of the second axis.
+    eps : float
+        Number added to the variance for numerical stability.
+    momentum : float, optional
+        Weight of the current batch in the running statistics. None for the mean over all training batches.
+    affine : bool
+        False for a layer without weight and bias.
+    track_running_stats : bool
+        False to use the mean and variance of each batch in evaluation as well.
+    """
+
     def __init__(
         self,
         num_features: int,
@@ -115,6 +128,22 @@ class _BatchNorm(_RunningNorm):
 
 
 class _InstanceNorm(_RunningNorm):
+    """Base class of instance normalization.
+
+    Parameters
+    ----------
+    num_features : int
+        Number of channels.
+    eps : float
+        Number added to the variance for numerical stability.
+    momentum : float
+        Weight of the current batch in the running statistics.
+    affine : bool
+        True for a learnable weight and bias.
+    track_running_stats : bool
+        True to track running statistics and use them in evaluation.
+    """
+
     def __init__(
         self,
         num_features: int,
@@ -155,27 +184,10 @@ class BatchNorm1d(_BatchNorm):
 
     It calls ``functional.batch_norm`` with a learnable weight and bias, and updates running statistics in training.
 
-    Parameters
-    ----------
-    num_features : int
-        Number of channels, the length of the second axis.
-    eps : float
-        Number added to the variance for numerical stability.
-    momentum : float, optional
-        Weight of the current batch in the running statistics. None for the mean over all training batches.
-    affine : bool
-        False for a layer without weight and bias.
-    track_running_stats : bool
-        False to use the mean and variance of each batch in evaluation as well.
-    dtype, backend, device
-        dtype, backend and device of parameters and buffers. By default, float32, the selected backend and its default
-        device.
-
     Examples
     --------
     >>> layer = agrad.nn.BatchNorm1d(2)
-    >>> y = layer(np.array([[1.0, 10.0], [3.0, 30.0]]))
-    >>> y.detach().round(3)
+    >>> layer(np.array([[1.0, 10.0], [3.0, 30.0]])).detach().round(3)
     Tensor([[-1.0, -1.0],
             [ 1.0,  1.0]], dtype=float64, backend=numpy, device=cpu)
     >>> layer.running_mean
@@ -186,19 +198,11 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalization of arrays of shape (n, c, h, w).
-
-    It calls ``functional.batch_norm`` with a learnable weight and bias, and updates running statistics in training.
-
-    Parameters
-    ----------
-    num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
-        Same as for ``BatchNorm1d``.
+    """Batch normalization of arrays of shape (n, c, h, w), as in ``BatchNorm1d``.
 
     Examples
     --------
-    >>> layer = agrad.nn.BatchNorm2d(3)
-    >>> y = layer(np.random.default_rng(0).normal(5.0, 2.0, (4, 3, 8, 8)))
+    >>> y = agrad.nn.BatchNorm2d(3)(np.random.default_rng(0).normal(5.0, 2.0, (4, 3, 8, 8)))
     >>> y.mean(axis=(0, 2, 3)).detach().round(6) + 0.0
     Tensor([0.0, 0.0, 0.0], dtype=float64, backend=numpy, device=cpu)
     """
@@ -207,19 +211,11 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalization of arrays of shape (n, c, d, h, w).
-
-    It calls ``functional.batch_norm`` with a learnable weight and bias, and updates running statistics in training.
-
-    Parameters
-    ----------
-    num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
-        Same as for ``BatchNorm1d``.
+    """Batch normalization of arrays of shape (n, c, d, h, w), as in ``BatchNorm1d``.
 
     Examples
     --------
-    >>> layer = agrad.nn.BatchNorm3d(3)
-    >>> layer(np.ones((4, 3, 2, 5, 5))).shape
+    >>> agrad.nn.BatchNorm3d(3)(np.ones((4, 3, 2, 5, 5))).shape
     (4, 3, 2, 5, 5)
     """
 
@@ -231,26 +227,9 @@ class InstanceNorm1d(_InstanceNorm):
 
     It calls ``functional.instance_norm``, optionally with a learnable weight and bias or with running statistics.
 
-    Parameters
-    ----------
-    num_features : int
-        Number of channels.
-    eps : float
-        Number added to the variance for numerical stability.
-    momentum : float
-        Weight of the current batch in the running statistics.
-    affine : bool
-        True for a learnable weight and bias.
-    track_running_stats : bool
-        True to track running statistics and use them in evaluation.
-    dtype, backend, device
-        dtype, backend and device of parameters and buffers. By default, float32, the selected backend and its default
-        device.
-
     Examples
     --------
-    >>> y = agrad.nn.InstanceNorm1d(2)(np.array([[[1.0, 3.0], [10.0, 30.0]]]))
-    >>> y.round(3)
+    >>> agrad.nn.InstanceNorm1d(2)(np.array([[[1.0, 3.0], [10.0, 30.0]]])).round(3)
     array([[[-1.,  1.],
             [-1.,  1.]]])
     """
@@ -259,14 +238,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalization of arrays of shape (n, c, h, w) or (c, h, w).
-
-    It calls ``functional.instance_norm``, optionally with a learnable weight and bias or with running statistics.
-
-    Parameters
-    ----------
-    num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
-        Same as for ``InstanceNorm1d``.
+    """Instance normalization of (n, c, h, w) or (c, h, w), as in ``InstanceNorm1d``.
 
     Examples
     --------
@@ -280,14 +252,9 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalization of arrays of shape (n, c, d, h, w) or (c, d, h, w).
+    """Instance normalization of (n, c, d, h, w) or (c, d, h, w).
 
-    It calls ``functional.instance_norm``, optionally with a learnable weight and bias or with running statistics.
-
-    Parameters
-    ----------
-    num_features, eps, momentum, affine, track_running_stats, dtype, backend, device
-        Same as for ``InstanceNorm1d``.
+    It differs from ``InstanceNorm1d`` only in the number of axes.
 
     Examples
     --------

@@ -56,7 +56,15 @@ def products_of(weight: Any, bias: Any) -> Callable[[Any], Any]:
 
 
 class _Cell(Module):
-    """Base class of recurrent cells."""
+    """Base class of recurrent cells.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of the input and of the state.
+    bias : bool
+        False for no bias.
+    """
 
     bias_ih: agrad.Tensor | Any
     bias_hh: agrad.Tensor | Any
@@ -105,20 +113,13 @@ class _Cell(Module):
 
         Parameters
         ----------
-        input : array
-            Array of shape (n, input_size) or (input_size,).
-        hx : array, optional
-            State of shape (n, hidden_size) or (hidden_size,). By default, zeros.
+        input : array of shape (n, input_size) or (input_size,)
+        hx : array of shape (n, hidden_size) or (hidden_size,), optional
+            State. By default, zeros.
 
         Returns
         -------
-        array
-            Array of shape (n, hidden_size) or (hidden_size,).
-
-        Raises
-        ------
-        ShapeError
-            If a shape does not fit.
+        array of shape (n, hidden_size) or (hidden_size,)
         """
         return self._next(input, None if hx is None else (hx,))[0]
 
@@ -138,22 +139,13 @@ class RNNCell(_Cell):
     """Elman RNN cell, one step of a recurrent network.
 
     The new state is ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or the same with ReLU.
-
     ``weight_ih`` has the shape (hidden_size, input_size), ``weight_hh`` (hidden_size, hidden_size), and the biases
     (hidden_size,), as in PyTorch. Initial values are uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of the input and of the state.
-    bias : bool
-        False for no bias.
     nonlinearity : "tanh" or "relu"
         Activation function.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -182,20 +174,8 @@ class RNNCell(_Cell):
 class LSTMCell(_Cell):
     """LSTM cell, one step of a long short-term memory network.
 
-    ``weight_ih`` has the shape (4 * hidden_size, input_size), ``weight_hh`` (4 * hidden_size, hidden_size), and the
-    biases (4 * hidden_size,). As in PyTorch, the rows are ordered: input gate, forget gate, cell, output gate. Initial
-    values are uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
-
-    Parameters
-    ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of the input and of the state.
-    bias : bool
-        False for no bias.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
+    The parameters are the same as in ``RNNCell``, with 4 * hidden_size rows. As in PyTorch, the rows are ordered: input
+    gate, forget gate, cell, output gate.
 
     Notes
     -----
@@ -218,20 +198,13 @@ class LSTMCell(_Cell):
 
         Parameters
         ----------
-        input : array
-            Array of shape (n, input_size) or (input_size,).
-        hx : tuple of two arrays, optional
-            Hidden state and cell, of shape (n, hidden_size) or (hidden_size,). By default, zeros.
+        input : array of shape (n, input_size) or (input_size,)
+        hx : tuple of two arrays of shape (n, hidden_size) or (hidden_size,), optional
+            Hidden state and cell. By default, zeros.
 
         Returns
         -------
-        tuple of two arrays
-            Arrays of shape (n, hidden_size) or (hidden_size,).
-
-        Raises
-        ------
-        ShapeError
-            If a shape does not fit.
+        tuple of two arrays of shape (n, hidden_size) or (hidden_size,)
         """
         hidden, cell = self._next(input, None if hx is None else tuple(hx))
         return hidden, cell
@@ -240,24 +213,9 @@ class LSTMCell(_Cell):
 class GRUCell(_Cell):
     """GRU cell, one step of a network with gated recurrent units.
 
-    ``weight_ih`` has the shape (3 * hidden_size, input_size), ``weight_hh`` (3 * hidden_size, hidden_size), and the
-    biases (3 * hidden_size,). As in PyTorch, the rows are ordered: reset gate, update gate, new state. Initial values
-    are uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
-
-    Parameters
-    ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of the input and of the state.
-    bias : bool
-        False for no bias.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
-
-    Notes
-    -----
-    K. Cho et al. (2014), arXiv:1406.1078, with the reset gate after the product, as in PyTorch.
+    The parameters are the same as in ``RNNCell``, with 3 * hidden_size rows. As in PyTorch, the rows are ordered: reset
+    gate, update gate, new state, and the reset gate follows the product. Reference: K. Cho et al. (2014),
+    arXiv:1406.1078.
 
     Examples
     --------

@@ -52,17 +52,6 @@ def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str
         Arrays by name.
     metadata : mapping
         JSON object. Tuples are loaded as lists.
-
-    Raises
-    ------
-    MissingExtraError
-        If the safetensors package is not installed.
-    DtypeError
-        If the format does not support a dtype (complex128, strings, objects).
-    ConfigurationError
-        If JSON cannot represent a name or the metadata unchanged.
-    SaveError
-        If `path` cannot be written.
     """
     _require(path)
     # one key only, because safetensors writes several in an order that changes from run to run
@@ -95,14 +84,6 @@ def load(
     -------
     tuple of dict
         Arrays, which are writable and do not share memory, and the metadata.
-
-    Raises
-    ------
-    MissingExtraError
-        If the safetensors package is not installed.
-    DataError
-        If the file is missing, truncated or of another format, was not written by agrad, or does not contain the
-        expected arrays.
     """
     _require(path)
     content = read_file(path)
@@ -141,11 +122,6 @@ def check_tensors(
         Arrays by name.
     expected : mapping
         Shape and dtype name of each array. None accepts any dtype.
-
-    Raises
-    ------
-    DataError
-        If the arrays differ.
     """
     problems = []
     for name, (shape, dtype) in expected.items():

@@ -123,13 +123,11 @@ class _Row(_Container):
 
         Returns
         -------
-        Module
-            This container.
+        this container
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3)).append(agrad.nn.ReLU())
-        >>> len(model)
+        >>> len(agrad.nn.Sequential(agrad.nn.Linear(2, 3)).append(agrad.nn.ReLU()))
         2
         """
         return self.extend([module])
@@ -144,13 +142,11 @@ class _Row(_Container):
 
         Returns
         -------
-        Module
-            This container.
+        this container
 
         Examples
         --------
-        >>> layers = agrad.nn.ModuleList([agrad.nn.Linear(2, 3)]).extend([agrad.nn.ReLU(), agrad.nn.Linear(3, 1)])
-        >>> len(layers)
+        >>> len(agrad.nn.ModuleList([agrad.nn.Linear(2, 3)]).extend([agrad.nn.ReLU(), agrad.nn.Linear(3, 1)]))
         3
         """
         if isinstance(modules, (Mapping, agrad.Tensor, str)) or not isinstance(modules, Iterable):
@@ -171,13 +167,11 @@ class _Row(_Container):
 
         Returns
         -------
-        Module
-            This container.
+        this container
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3), agrad.nn.Linear(3, 1)).insert(1, agrad.nn.ReLU())
-        >>> model[1]
+        >>> agrad.nn.Sequential(agrad.nn.Linear(2, 3), agrad.nn.Linear(3, 1)).insert(1, agrad.nn.ReLU())[1]
         ReLU()
         """
         pairs = list(self._parts.items())
@@ -227,11 +221,6 @@ class Sequential(_Row, ArrayModule):
     *modules : Module
         Modules in order, or one dict of modules by name.
 
-    Raises
-    ------
-    ConfigurationError
-        If an entry is not a Module.
-
     Examples
     --------
     >>> model = agrad.nn.Sequential(agrad.nn.Linear(4, 8), agrad.nn.ReLU(), agrad.nn.Linear(8, 3))
@@ -265,11 +254,6 @@ class ModuleList(_Row):
     ----------
     modules : iterable of Module, or None
         Modules.
-
-    Raises
-    ------
-    ConfigurationError
-        If an entry is not a Module.
 
     Examples
     --------
@@ -464,11 +448,6 @@ class ModuleDict(_Dict):
     modules : mapping, iterable of pairs, or None
         Dict of modules.
 
-    Raises
-    ------
-    ConfigurationError
-        If a key is not a string or contains a dot, or an entry is not a Module.
-
     Examples
     --------
     >>> heads = agrad.nn.ModuleDict({"mean": agrad.nn.Linear(4, 1), "class": agrad.nn.Linear(4, 3)})
@@ -489,11 +468,6 @@ class ParameterDict(_Dict):
     ----------
     parameters : mapping, iterable of pairs, or None
         Parameters and buffers by key. Other arrays become parameters.
-
-    Raises
-    ------
-    ConfigurationError
-        If a key is not a string or contains a dot.
 
     Examples
     --------

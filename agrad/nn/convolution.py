@@ -76,6 +76,22 @@ class _Convolution(Module):
 
 
 class _Conv(_Convolution):
+    """Base class of convolution layers.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Numbers of input and output channels, multiples of ``groups``.
+    kernel_size : int or tuple of int
+        Kernel size.
+    stride, padding, dilation, groups
+        Options of ``functional.conv1d``, ``conv2d`` or ``conv3d``.
+    bias : bool
+        False for a layer without bias.
+    padding_mode : {"zeros", "reflect", "replicate", "circular"}
+        Padding mode, as for ``functional.pad``.
+    """
+
     def __init__(
         self,
         in_channels: int,
@@ -100,6 +116,20 @@ class _Conv(_Convolution):
 
 
 class _ConvTranspose(_Convolution):
+    """Base class of transposed convolution layers.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Numbers of input and output channels, multiples of ``groups``.
+    kernel_size : int or tuple of int
+        Kernel size.
+    stride, padding, output_padding, groups, dilation
+        Options of ``functional.conv_transpose1d``, ``conv_transpose2d`` or ``conv_transpose3d``.
+    bias : bool
+        False for a layer without bias.
+    """
+
     transposed = True
 
     def __init__(
@@ -132,99 +162,39 @@ class Conv1d(_Conv):
     // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2 is the
     product of all lengths of ``weight`` except the first.
 
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Numbers of input and output channels, multiples of ``groups``.
-    kernel_size : int or tuple of int
-        Kernel size.
-    stride, padding, dilation, groups
-        Options of ``functional.conv1d``.
-    bias : bool
-        False for a layer without bias.
-    padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        Padding mode, as for ``functional.pad``.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
-
     Examples
     --------
     >>> layer = agrad.nn.Conv1d(2, 4, kernel_size=3, padding=1)
-    >>> layer(np.ones((8, 2, 10), np.float32)).shape
-    (8, 4, 10)
-    >>> layer.weight.shape
-    (4, 2, 3)
+    >>> layer(np.ones((8, 2, 10), np.float32)).shape, layer.weight.shape
+    ((8, 4, 10), (4, 2, 3))
     """
 
     spatial = 1
 
 
 class Conv2d(_Conv):
-    """2-D convolution with a learnable weight and bias.
+    """2-D convolution of arrays (n, in_channels, h, w) or (in_channels, h, w).
 
-    Inputs have the shape (n, in_channels, h, w) or (in_channels, h, w). ``weight`` has the shape (out_channels,
-    in_channels // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2
-    is the product of all lengths of ``weight`` except the first.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Numbers of input and output channels, multiples of ``groups``.
-    kernel_size : int or tuple of int
-        Kernel size.
-    stride, padding, dilation, groups
-        Options of ``functional.conv2d``.
-    bias : bool
-        False for a layer without bias.
-    padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        Padding mode, as for ``functional.pad``.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
+    ``Conv1d`` describes the weight, the bias and their initial values.
 
     Examples
     --------
     >>> layer = agrad.nn.Conv2d(3, 8, kernel_size=3, stride=2)
-    >>> layer(np.ones((1, 3, 11, 11), np.float32)).shape
-    (1, 8, 5, 5)
-    >>> layer.weight.shape
-    (8, 3, 3, 3)
+    >>> layer(np.ones((1, 3, 11, 11), np.float32)).shape, layer.weight.shape
+    ((1, 8, 5, 5), (8, 3, 3, 3))
     """
 
     spatial = 2
 
 
 class Conv3d(_Conv):
-    """3-D convolution with a learnable weight and bias.
+    """3-D convolution of arrays (n, in_channels, d, h, w) or (in_channels, d, h, w).
 
-    Inputs have the shape (n, in_channels, d, h, w) or (in_channels, d, h, w). ``weight`` has the shape (out_channels,
-    in_channels // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2
-    is the product of all lengths of ``weight`` except the first.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Numbers of input and output channels, multiples of ``groups``.
-    kernel_size : int or tuple of int
-        Kernel size.
-    stride, padding, dilation, groups
-        Options of ``functional.conv3d``.
-    bias : bool
-        False for a layer without bias.
-    padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        Padding mode, as for ``functional.pad``.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
+    ``Conv1d`` describes the weight, the bias and their initial values.
 
     Examples
     --------
-    >>> layer = agrad.nn.Conv3d(2, 4, kernel_size=(1, 3, 3), padding="same")
-    >>> layer(np.ones((1, 2, 4, 5, 6), np.float32)).shape
+    >>> agrad.nn.Conv3d(2, 4, kernel_size=(1, 3, 3), padding="same")(np.ones((1, 2, 4, 5, 6), np.float32)).shape
     (1, 4, 4, 5, 6)
     """
 
@@ -235,30 +205,11 @@ class ConvTranspose1d(_ConvTranspose):
     """1-D transposed convolution with a learnable weight and bias.
 
     Inputs have the shape (n, in_channels, l) or (in_channels, l). ``weight`` has the shape (in_channels, out_channels
-    // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2 is the
-    product of all lengths of ``weight`` except the first.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Numbers of input and output channels, multiples of ``groups``.
-    kernel_size : int or tuple of int
-        Kernel size.
-    stride, padding, output_padding, groups
-        Options of ``functional.conv_transpose1d``.
-    bias : bool
-        False for a layer without bias.
-    dilation : int or tuple of int
-        Spacing between the elements of a kernel.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
+    // groups, ...), ``bias`` (out_channels,). Initial values are drawn as for ``Conv1d``.
 
     Examples
     --------
-    >>> layer = agrad.nn.ConvTranspose1d(2, 4, kernel_size=2, stride=2)
-    >>> layer(np.ones((8, 2, 10), np.float32)).shape
+    >>> agrad.nn.ConvTranspose1d(2, 4, kernel_size=2, stride=2)(np.ones((8, 2, 10), np.float32)).shape
     (8, 4, 20)
     """
 
@@ -266,28 +217,9 @@ class ConvTranspose1d(_ConvTranspose):
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """2-D transposed convolution with a learnable weight and bias.
+    """2-D transposed convolution, from (n, in_channels, h, w) or (in_channels, h, w).
 
-    Inputs have the shape (n, in_channels, h, w) or (in_channels, h, w). ``weight`` has the shape (in_channels,
-    out_channels // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2
-    is the product of all lengths of ``weight`` except the first.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Numbers of input and output channels, multiples of ``groups``.
-    kernel_size : int or tuple of int
-        Kernel size.
-    stride, padding, output_padding, groups
-        Options of ``functional.conv_transpose2d``.
-    bias : bool
-        False for a layer without bias.
-    dilation : int or tuple of int
-        Spacing between the elements of a kernel.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
+    ``ConvTranspose1d`` describes the weight, the bias and their initial values.
 
     Examples
     --------
@@ -300,33 +232,13 @@ class ConvTranspose2d(_ConvTranspose):
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """3-D transposed convolution with a learnable weight and bias.
+    """3-D transposed convolution, from arrays with the axes d, h and w.
 
-    Inputs have the shape (n, in_channels, d, h, w) or (in_channels, d, h, w). ``weight`` has the shape (in_channels,
-    out_channels // groups, ...), ``bias`` (out_channels,). Initial values are uniform between -b and b, where 1 / b**2
-    is the product of all lengths of ``weight`` except the first.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Numbers of input and output channels, multiples of ``groups``.
-    kernel_size : int or tuple of int
-        Kernel size.
-    stride, padding, output_padding, groups
-        Options of ``functional.conv_transpose3d``.
-    bias : bool
-        False for a layer without bias.
-    dilation : int or tuple of int
-        Spacing between the elements of a kernel.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
+    ``ConvTranspose1d`` describes the shapes, the weight, the bias and their initial values.
 
     Examples
     --------
-    >>> layer = agrad.nn.ConvTranspose3d(2, 4, kernel_size=2, stride=2)
-    >>> layer(np.ones((1, 2, 2, 3, 4), np.float32)).shape
+    >>> agrad.nn.ConvTranspose3d(2, 4, kernel_size=2, stride=2)(np.ones((1, 2, 2, 3, 4), np.float32)).shape
     (1, 4, 4, 6, 8)
     """
 

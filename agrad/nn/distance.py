@@ -9,11 +9,6 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 class CosineSimilarity(ArraysFunctionModule, function=functional.cosine_similarity):
     """Cosine similarity, see ``functional.cosine_similarity``.
 
-    Parameters
-    ----------
-    dim, eps
-        Options of ``functional.cosine_similarity``.
-
     Examples
     --------
     >>> agrad.nn.CosineSimilarity()(np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]])).round(4)
@@ -27,11 +22,6 @@ class CosineSimilarity(ArraysFunctionModule, function=functional.cosine_similari
 
 class PairwiseDistance(ArraysFunctionModule, function=functional.pairwise_distance):
     """Distance between vectors, see ``functional.pairwise_distance``.
-
-    Parameters
-    ----------
-    p, eps, keepdim
-        Options of ``functional.pairwise_distance``.
 
     Examples
     --------

@@ -19,14 +19,13 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 class RandomModule(OfFunction):
     """Base class of modules that draw random numbers in training.
 
-    ``function`` accepts a key. The key of the n-th call in training depends only on (seed, n).
-    The seed is drawn when the module is created, and ``state_dict`` saves it with the number of calls. A resumed run
-    therefore continues bit for bit, with the same numbers on every backend.
+    ``function`` accepts a key. The key of the n-th call in training depends only on (seed, n). The seed is drawn when
+    the module is created, and ``state_dict`` saves it with the number of calls.
 
     Parameters
     ----------
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
+    p : float
+        Probability of zeroing or replacing an element or a channel, from 0 to 1.
     """
 
     traced_attributes: tuple[str, ...] = ("calls",)
@@ -36,22 +35,7 @@ class RandomModule(OfFunction):
         self.calls: int = 0
 
     def key(self, call: int, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
-        """Return the key of a call in training.
-
-        Parameters
-        ----------
-        call : int
-            Index of the call, from 0.
-        backend : str or None
-            Backend of the key. By default, the selected backend.
-        device : device or None
-            Device. By default, the default device of the backend.
-
-        Returns
-        -------
-        Tensor
-            Key of ``agrad.random``.
-        """
+        """Return the key of a call in training, the n-th from 0."""
         return host_array_call(self._words, (call,), lambda w: agrad.asarray(w, backend=backend, device=device))
 
     def _words(self, call: int) -> np.ndarray:
@@ -60,24 +44,7 @@ class RandomModule(OfFunction):
         return np.array(words, np.uint32)
 
     def next_key(self, like: Any) -> Any:
-        """Return the key of the next call in training and count the call.
-
-        Parameters
-        ----------
-        like : array
-            Array that determines the backend and device of the key.
-
-        Returns
-        -------
-        array
-            Key of ``agrad.random``. A Tensor if ``like`` is a Tensor, otherwise a plain array. Under ``vmap`` with
-            ``randomness="different"``, a Tensor with one key for each batch element.
-
-        Raises
-        ------
-        ConfigurationError
-            If called under ``vmap`` without ``randomness``.
-        """
+        """Return the key of the next call in training, on the device of an array, and count the call."""
         place = like if isinstance(like, agrad.Tensor) else agrad.asarray(like)
 
         def drawn() -> agrad.Tensor:
@@ -132,28 +99,13 @@ class Dropout(_Dropout, function=functional.dropout):
     on every backend. ``p`` is rounded to the nearest multiple of 2**-32. Under ``agrad.vmap``, pass
     ``randomness="different"`` for a separate mask of each batch element, or ``"same"`` for one mask.
 
-    Parameters
-    ----------
-    p : float
-        Probability of zeroing an element, from 0 to 1.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``p`` is not between 0 and 1.
-
-    Notes
-    -----
-    Srivastava et al. 2014, Journal of Machine Learning Research 15.
+    Reference: N. Srivastava et al. (2014), Journal of Machine Learning Research 15.
 
     Examples
     --------
     >>> agrad.nn.manual_seed(0)
     >>> layer = agrad.nn.Dropout(0.5)
-    >>> y = layer(np.ones(1000))
-    >>> np.unique(y)
+    >>> np.unique(layer(np.ones(1000)))
     Tensor([0.0, 2.0], dtype=float64, backend=numpy, device=cpu)
     >>> layer.eval()(np.ones(3))
     array([1., 1., 1.])
@@ -164,13 +116,6 @@ class Dropout1d(_Dropout, function=functional.dropout1d):
     """Dropout of whole channels of arrays of shape (n, c, l) or (c, l).
 
     Masks are drawn and saved as for ``Dropout``.
-
-    Parameters
-    ----------
-    p : float
-        Probability of zeroing a channel, from 0 to 1.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
 
     Examples
     --------
@@ -185,13 +130,6 @@ class Dropout2d(_Dropout, function=functional.dropout2d):
 
     Masks are drawn and saved as for ``Dropout``. As in PyTorch, a 3-D array has shape (n, c, l).
 
-    Parameters
-    ----------
-    p : float
-        Probability of zeroing a channel, from 0 to 1.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
-
     Examples
     --------
     >>> y = agrad.nn.Dropout2d(0.5)(np.ones((2, 8, 5, 5)))
@@ -204,13 +142,6 @@ class Dropout3d(_Dropout, function=functional.dropout3d):
     """Dropout of whole channels of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
     Masks are drawn and saved as for ``Dropout``.
-
-    Parameters
-    ----------
-    p : float
-        Probability of zeroing a channel, from 0 to 1.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
 
     Examples
     --------
@@ -225,18 +156,10 @@ class AlphaDropout(_Dropout, function=functional.alpha_dropout):
 
     Masks are drawn and saved as for ``Dropout``.
 
-    Parameters
-    ----------
-    p : float
-        Probability of replacing an element, from 0 to 1.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
-
     Examples
     --------
     >>> agrad.nn.manual_seed(0)
-    >>> x = np.random.default_rng(0).normal(size=100_000)
-    >>> y = agrad.nn.AlphaDropout(0.2)(x)
+    >>> y = agrad.nn.AlphaDropout(0.2)(np.random.default_rng(0).normal(size=100_000))
     >>> abs(float(y.mean())) < 0.02, abs(float(y.std()) - 1) < 0.02
     (True, True)
     """
@@ -247,16 +170,8 @@ class FeatureAlphaDropout(_Dropout, function=functional.feature_alpha_dropout):
 
     It keeps mean and variance, for use with ``SELU``. Masks are drawn and saved as for ``Dropout``.
 
-    Parameters
-    ----------
-    p : float
-        Probability of replacing a channel, from 0 to 1.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
-
     Examples
     --------
-    >>> agrad.nn.manual_seed(0)
     >>> y = agrad.nn.FeatureAlphaDropout(0.5)(np.ones((2, 8, 5, 5)))
     >>> bool((y == y[:, :, :1, :1]).all())
     True
@@ -272,13 +187,10 @@ class RReLU(RandomModule, function=functional.rrelu):
     ----------
     lower, upper : float
         Bounds of the negative slope. In evaluation, the slope is their mean.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the seed. By default, the generator that ``nn.manual_seed`` seeds.
 
     Examples
     --------
-    >>> layer = agrad.nn.RReLU(0.2, 0.4).eval()
-    >>> layer(np.array([-1.0, 2.0])).round(4)
+    >>> agrad.nn.RReLU(0.2, 0.4).eval()(np.array([-1.0, 2.0])).round(4)
     array([-0.3,  2. ])
     """
 

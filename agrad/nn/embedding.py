@@ -23,20 +23,7 @@ class Embedding(Module):
     num_embeddings, embedding_dim : int
         Number of rows of the table, and their length.
     padding_idx : int, optional
-        Index of a row that is not trained. A negative index counts from the end.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype : dtype or None
-        dtype of the table. By default, float32.
-    backend : str or None
-        Backend. By default, the selected backend.
-    device : device or None
-        Device. By default, the default device of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        If a length is below 1, or ``padding_idx`` is not the index of a row.
+        Index of a row that is not trained, and that ``EmbeddingBag`` ignores. A negative index counts from the end.
 
     Examples
     --------
@@ -86,32 +73,12 @@ class EmbeddingBag(Embedding):
 
     Parameters
     ----------
-    num_embeddings, embedding_dim : int
-        Number of rows of the table, and their length.
-    mode : {"mean", "sum", "max"}
-        Reduction of a bag.
-    include_last_offset : bool
-        True if ``offsets`` also contains the end of the last bag.
-    padding_idx : int, optional
-        Index of a row that is ignored and not trained. A negative index counts from the end.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype : dtype or None
-        dtype of the table. By default, float32.
-    backend : str or None
-        Backend. By default, the selected backend.
-    device : device or None
-        Device. By default, the default device of the backend.
-
-    Raises
-    ------
-    ConfigurationError
-        If a length is below 1, or ``padding_idx`` is not the index of a row.
+    mode, include_last_offset
+        Options of ``functional.embedding_bag``.
 
     Examples
     --------
-    >>> layer = agrad.nn.EmbeddingBag(10, 3, mode="sum")
-    >>> layer(np.array([1, 2, 4, 4]), np.array([0, 2])).shape
+    >>> agrad.nn.EmbeddingBag(10, 3, mode="sum")(np.array([1, 2, 4, 4]), np.array([0, 2])).shape
     (2, 3)
     """
 
@@ -138,17 +105,12 @@ class EmbeddingBag(Embedding):
 
         Parameters
         ----------
-        x : array
-            Row indices: array of shape (bags, n), or (n,) with ``offsets``, and an integer dtype.
-        offsets : array, optional
-            Start index of each bag in ``x``.
-        per_sample_weights : array, optional
-            Factor of each row, only for ``mode="sum"``.
+        x, offsets, per_sample_weights
+            Row indices, starts of the bags and factors of the rows, as for ``functional.embedding_bag``.
 
         Returns
         -------
-        array
-            Array of shape (bags, embedding_dim).
+        array of shape (bags, embedding_dim)
         """
         return functional.embedding_bag(
             x,

@@ -16,9 +16,10 @@ class OfFunction(ArrayModule):
     """The function, of at least one array."""
 
     def __init_subclass__(cls, *, function: Callable[..., Any] | None = None, **options: Any) -> None:
-        super().__init_subclass__(**options)
         if function is not None:
             cls.function = staticmethod(function)
+            options["otherwise"] = f"Options of ``functional.{function.__name__}``."
+        super().__init_subclass__(**options)
 
 
 class FunctionModule(OfFunction):
@@ -28,13 +29,7 @@ class FunctionModule(OfFunction):
     """
 
     def options(self) -> dict[str, Any]:
-        """Return the keyword arguments of the function.
-
-        Returns
-        -------
-        dict
-            Attributes that ``__init__`` has set.
-        """
+        """Return the keyword arguments of the function: the attributes that ``__init__`` has set."""
         return {name: value for name, value in self.members() if name != "training"}
 
     def forward(self, *arrays: Any) -> Any:

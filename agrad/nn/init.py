@@ -101,6 +101,8 @@ def normal(shape: Shape, std: float, rng: Rng = None) -> np.ndarray:
 def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -> np.ndarray:
     """Draw an array of uniform numbers of variance 2 / ((1 + a**2) * inputs).
 
+    Reference: He et al. 2015, arXiv:1502.01852.
+
     Parameters
     ----------
     shape : tuple of int
@@ -109,10 +111,6 @@ def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -
         Same as for ``uniform``.
     a : float
         Negative slope of the leaky ReLU after the weight. The default is the value of the PyTorch ``Linear``.
-
-    Notes
-    -----
-    He et al. 2015, arXiv:1502.01852.
 
     Examples
     --------
@@ -126,16 +124,14 @@ def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -
 def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarray:
     """Draw an array of normal numbers of variance 2 / ((1 + a**2) * inputs).
 
+    Reference: He et al. 2015, arXiv:1502.01852.
+
     Parameters
     ----------
     shape, rng
         Same as for ``kaiming_uniform``.
     a : float
         Negative slope of the leaky ReLU after the weight, 0 for a ReLU.
-
-    Notes
-    -----
-    He et al. 2015, arXiv:1502.01852.
 
     Examples
     --------
@@ -149,6 +145,8 @@ def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarr
 def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.ndarray:
     """Draw an array of uniform numbers of variance gain**2 * 2 / (inputs + outputs).
 
+    Reference: Glorot and Bengio 2010, Proceedings of AISTATS.
+
     Parameters
     ----------
     shape : tuple of int
@@ -157,10 +155,6 @@ def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nd
         Same as for ``uniform``.
     gain : float
         Factor of the standard deviation.
-
-    Notes
-    -----
-    Glorot and Bengio 2010, Proceedings of AISTATS.
 
     Examples
     --------
@@ -174,14 +168,12 @@ def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nd
 def xavier_normal(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.ndarray:
     """Draw an array of normal numbers of variance gain**2 * 2 / (inputs + outputs).
 
+    Reference: Glorot and Bengio 2010, Proceedings of AISTATS.
+
     Parameters
     ----------
     shape, rng, gain
         Same as for ``xavier_uniform``.
-
-    Notes
-    -----
-    Glorot and Bengio 2010, Proceedings of AISTATS.
 
     Examples
     --------
@@ -221,11 +213,6 @@ def fans(shape: Shape) -> tuple[int, int]:
     -------
     tuple of int
         (fan-in, fan-out): the numbers of inputs and outputs, each multiplied by the number of kernel elements.
-
-    Raises
-    ------
-    ShapeError
-        If the shape has fewer than two axes.
 
     Examples
     --------
@@ -272,11 +259,6 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     -------
     float
         Factor.
-
-    Raises
-    ------
-    ConfigurationError
-        If the name is unknown.
 
     Examples
     --------
@@ -352,8 +334,7 @@ def trunc_normal_(
     Examples
     --------
     >>> layer = agrad.nn.Linear(100, 100)
-    >>> w = agrad.nn.init.trunc_normal_(layer.weight, a=-1.0, b=1.0).detach()
-    >>> float(abs(w).max()) <= 1.0
+    >>> float(abs(agrad.nn.init.trunc_normal_(layer.weight, a=-1.0, b=1.0).detach()).max()) <= 1.0
     True
     """
     if not a < b:
@@ -567,6 +548,8 @@ def kaiming_normal_(
 def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agrad.Tensor:
     """Fill a weight with a random matrix of orthogonal rows or columns.
 
+    Reference: Saxe et al. 2013, arXiv:1312.6120. The distribution is uniform over all such matrices.
+
     Parameters
     ----------
     tensor : Tensor
@@ -575,15 +558,6 @@ def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agr
         Factor of the matrix.
     rng
         Same as for ``uniform``.
-
-    Raises
-    ------
-    ShapeError
-        If the shape has fewer than two axes.
-
-    Notes
-    -----
-    Saxe et al. 2013, arXiv:1312.6120. The distribution is uniform over all such matrices.
 
     Examples
     --------
@@ -619,16 +593,10 @@ def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng =
     rng
         Same as for ``uniform``.
 
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If ``tensor`` is not 2-D, or ``sparsity`` is not between 0 and 1.
-
     Examples
     --------
     >>> layer = agrad.nn.Linear(100, 100)
-    >>> w = agrad.nn.init.sparse_(layer.weight, sparsity=0.9).detach()
-    >>> int((w != 0).sum())
+    >>> int((agrad.nn.init.sparse_(layer.weight, sparsity=0.9).detach() != 0).sum())
     1000
     """
     if len(_shape(tensor, "sparse_")) != 2:

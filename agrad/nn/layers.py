@@ -20,10 +20,7 @@ _noted: weakref.WeakSet[Module] = weakref.WeakSet()
 
 
 def _note_wider(layer: "Linear", x: Any, y: Any) -> None:
-    """Warn once if a float32 layer computes in float64 because of its input.
-
-    It does not warn for results of other layers, because the first layer warned.
-    """
+    """Warn once if the input makes a float32 layer compute in float64, except if another layer did."""
     if getattr(x, "requires_grad", False) or layer in _noted:
         return
     if y.dtype == agrad.float64 and layer.weight.dtype == agrad.float32:
@@ -50,19 +47,9 @@ class Linear(Module):
         Lengths of the last axis of the input and of the output, at least 1.
     bias : bool
         False for a layer without bias; ``bias`` is then None.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
-
-    Raises
-    ------
-    ConfigurationError
-        If a length is not an integer of at least 1.
 
     Examples
     --------
-    >>> agrad.nn.manual_seed(0)
     >>> layer = agrad.nn.Linear(3, 2)
     >>> y = layer(np.ones((4, 3), dtype="float32"))
     >>> y.shape
@@ -140,15 +127,6 @@ class Bilinear(Module):
         Lengths of the last axes of both inputs and of the output, at least 1.
     bias : bool
         False for a layer without bias; ``bias`` is then None.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
-
-    Raises
-    ------
-    ConfigurationError
-        If a length is not an integer of at least 1.
 
     Examples
     --------
@@ -182,13 +160,11 @@ class Bilinear(Module):
 
         Parameters
         ----------
-        x1, x2 : array
-            Arrays of shapes (..., in1_features) and (..., in2_features).
+        x1, x2 : arrays of shapes (..., in1_features) and (..., in2_features)
 
         Returns
         -------
-        array
-            Array of shape (..., out_features).
+        array of shape (..., out_features)
         """
         return functional.bilinear(x1, x2, self.weight, self.bias)
 

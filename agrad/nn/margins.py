@@ -16,11 +16,6 @@ __all__ = [
 class MarginRankingLoss(Loss, function=functional.margin_ranking_loss):
     """Margin ranking loss ``max(0, -target * (x1 - x2) + margin)`` of two scores.
 
-    Parameters
-    ----------
-    margin, reduction
-        Options of ``functional.margin_ranking_loss``.
-
     Examples
     --------
     >>> x1, x2 = np.array([1.0, 2.0]), np.array([3.0, 0.0])
@@ -35,11 +30,6 @@ class MarginRankingLoss(Loss, function=functional.margin_ranking_loss):
 
 class HingeEmbeddingLoss(Loss, function=functional.hinge_embedding_loss):
     """Hinge embedding loss of similar and dissimilar pairs.
-
-    Parameters
-    ----------
-    margin, reduction
-        Options of ``functional.hinge_embedding_loss``.
 
     Examples
     --------
@@ -56,11 +46,6 @@ class HingeEmbeddingLoss(Loss, function=functional.hinge_embedding_loss):
 class SoftMarginLoss(Loss, function=functional.soft_margin_loss):
     """Soft margin loss ``log(1 + exp(-target * x))``.
 
-    Parameters
-    ----------
-    reduction : {"mean", "sum", "none"}
-        Reduction over all losses.
-
     Examples
     --------
     >>> x, target = np.array([0.0, 1.0]), np.array([1.0, -1.0])
@@ -71,11 +56,6 @@ class SoftMarginLoss(Loss, function=functional.soft_margin_loss):
 
 class MultiMarginLoss(Loss, function=functional.multi_margin_loss):
     """Multi-class margin loss.
-
-    Parameters
-    ----------
-    p, margin, weight, reduction
-        Options of ``functional.multi_margin_loss``.
 
     Examples
     --------
@@ -94,11 +74,6 @@ class MultiMarginLoss(Loss, function=functional.multi_margin_loss):
 class MultiLabelMarginLoss(Loss, function=functional.multilabel_margin_loss):
     """Multi-label margin loss.
 
-    Parameters
-    ----------
-    reduction : {"mean", "sum", "none"}
-        Reduction over all losses.
-
     Examples
     --------
     >>> x, labels = np.array([[0.1, 0.2, 0.4, 0.8]]), np.array([[3, 0, -1, 1]])
@@ -109,11 +84,6 @@ class MultiLabelMarginLoss(Loss, function=functional.multilabel_margin_loss):
 
 class MultiLabelSoftMarginLoss(Loss, function=functional.multilabel_soft_margin_loss):
     """Multi-label soft margin loss: mean binary cross entropy over classes.
-
-    Parameters
-    ----------
-    weight, reduction
-        Options of ``functional.multilabel_soft_margin_loss``.
 
     Examples
     --------
@@ -129,11 +99,6 @@ class MultiLabelSoftMarginLoss(Loss, function=functional.multilabel_soft_margin_
 
 class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_with_distance_loss):
     """Triplet margin loss with a custom distance.
-
-    Parameters
-    ----------
-    distance_function, margin, swap, reduction
-        Options of ``functional.triplet_margin_with_distance_loss``.
 
     Examples
     --------
@@ -159,11 +124,6 @@ class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_wit
 
 class CTCLoss(Loss, function=functional.ctc_loss):
     """Connectionist temporal classification (CTC) loss.
-
-    Parameters
-    ----------
-    blank, reduction, zero_infinity
-        Options of ``functional.ctc_loss``.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 import agrad
 from agrad.engine.scalars import Stateful
 from agrad.errors import ConfigurationError, DtypeError
+from agrad.faces import complete_docstring
 from agrad.nn.hooks import Hooked
 from agrad.nn.html import represent_html
 from agrad.nn.parameter import Parameter, marked
@@ -33,6 +34,19 @@ _DTYPES = [
     for name in (f"int{bits}", f"uint{bits}", f"float{bits}", f"bfloat{bits}", f"complex{bits}")
 ]
 """Names of dtypes, which compare equal to dtypes of that name of any library."""
+
+
+class _Layer:
+    """Parameters that layers share.
+
+    Parameters
+    ----------
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        Source of the initial values and of dropout seeds. By default, the generator that ``nn.manual_seed`` seeds.
+    dtype, backend, device
+        dtype, backend and device of parameters and buffers. By default, float32, the selected backend and its default
+        device.
+    """
 
 
 class Module(Stateful, ModuleMembers, State, Hooked):
@@ -67,6 +81,10 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
     training: bool = True
     """True in training mode. Set it with ``train()`` and ``eval()``."""
+
+    def __init_subclass__(cls, *, otherwise: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        complete_docstring(cls, *cls.__mro__[1:-1], _Layer, otherwise=otherwise)
 
     def torch_counts(self) -> dict[str, int]:
         """Return the counts that the PyTorch module of this name saves.
@@ -108,8 +126,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Returns
         -------
-        Module
-            This module.
+        this module
 
         Examples
         --------
@@ -126,8 +143,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Returns
         -------
-        Module
-            This module.
+        this module
 
         Examples
         --------
@@ -149,8 +165,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Returns
         -------
-        Module
-            This module.
+        this module
 
         Examples
         --------
@@ -200,8 +215,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Returns
         -------
-        Module
-            This module.
+        this module
 
         Raises
         ------
@@ -242,14 +256,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Returns
         -------
-        Module
-            This module.
-
-        Raises
-        ------
-        DtypeError
-            If the dtype is not floating-point, or a complex value would be cast to a real dtype. Nothing is cast in
-            this case.
+        this module
 
         Examples
         --------
@@ -263,8 +270,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Returns
         -------
-        Module
-            This module.
+        this module
 
         Examples
         --------
@@ -278,8 +284,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Returns
         -------
-        Module
-            This module.
+        this module
 
         Examples
         --------
@@ -293,8 +298,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Returns
         -------
-        Module
-            This module.
+        this module
 
         Examples
         --------
@@ -308,8 +312,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Returns
         -------
-        Module
-            This module.
+        this module
         """
         return self.to(None, "bfloat16")
 

@@ -32,8 +32,6 @@ class LayerNorm(ArrayModule):
         Number added to the variance for numerical stability.
     elementwise_affine, bias : bool
         False for a layer without weight and bias, or without bias.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -86,17 +84,10 @@ class RMSNorm(ArrayModule):
         Number added to the mean square. By default, the resolution of the dtype.
     elementwise_affine : bool
         False for a layer without weight.
-    dtype : dtype or None
-        dtype of the weight. By default, float32.
-    backend : str or None
-        Backend. By default, the selected backend.
-    device : device or None
-        Device. By default, the default device of the backend.
 
     Examples
     --------
-    >>> layer = agrad.nn.RMSNorm(2)
-    >>> layer(np.array([[1.0, 7.0]])).detach().round(3)
+    >>> agrad.nn.RMSNorm(2)(np.array([[1.0, 7.0]])).detach().round(3)
     Tensor([[0.2, 1.4]], dtype=float64, backend=numpy, device=cpu)
     """
 
@@ -132,20 +123,17 @@ class GroupNorm(ArrayModule):
     Parameters
     ----------
     num_groups : int
-        The groups of channels.
+        Number of groups of channels.
     num_channels : int
         Length of the second axis, a multiple of ``num_groups``.
     eps : float
         Number added to the variance for numerical stability.
     affine : bool
         False for a layer without weight and bias.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
-    >>> layer = agrad.nn.GroupNorm(2, 4)
-    >>> layer(np.array([[1.0, 3.0, 10.0, 30.0]])).detach().round(3)
+    >>> agrad.nn.GroupNorm(2, 4)(np.array([[1.0, 3.0, 10.0, 30.0]])).detach().round(3)
     Tensor([[-1.0,  1.0, -1.0,  1.0]], dtype=float64, backend=numpy, device=cpu)
     """
 
@@ -184,15 +172,9 @@ class GroupNorm(ArrayModule):
 class LocalResponseNorm(FunctionModule, function=functional.local_response_norm):
     """Local response normalization, see ``functional.local_response_norm``.
 
-    Parameters
-    ----------
-    size, alpha, beta, k
-        Options of ``functional.local_response_norm``.
-
     Examples
     --------
-    >>> layer = agrad.nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)
-    >>> layer(np.array([[[1.0], [2.0]]])).round(4)
+    >>> agrad.nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)(np.array([[[1.0], [2.0]]])).round(4)
     array([[[0.5],
             [0.4]]])
     """

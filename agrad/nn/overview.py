@@ -55,13 +55,6 @@ def summary(model: Module, inputs: Any, *, dtype: Any = None) -> Summary:
     Summary
         Table. A module that is called several times or has several names is counted once and marked.
 
-    Raises
-    ------
-    OperandError
-        If ``model`` is not a Module.
-    ConfigurationError
-        If ``inputs`` is neither arrays nor shapes.
-
     Examples
     --------
     >>> model = agrad.nn.Sequential(agrad.nn.Linear(4, 8), agrad.nn.ReLU(), agrad.nn.Linear(8, 3))

@@ -20,7 +20,14 @@ Widths = int | Sequence[int]
 
 
 class _Pad(ArrayModule):
-    """Base class of padding layers, which call ``functional.pad``."""
+    """Base class of padding layers, which call ``functional.pad``.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A layer for
+        fewer axes has fewer numbers. A negative number removes elements.
+    """
 
     spatial: ClassVar[int]
     mode: ClassVar[str]
@@ -44,6 +51,14 @@ class _Pad(ArrayModule):
 
 
 class _ConstantPad(_Pad):
+    """Base class of padding with a constant.
+
+    Parameters
+    ----------
+    value : float
+        Value of the added elements.
+    """
+
     mode = "constant"
 
     def __init__(self, padding: Widths, value: float) -> None:
@@ -53,13 +68,6 @@ class _ConstantPad(_Pad):
 
 class ConstantPad1d(_ConstantPad):
     """Padding of the last axis with a constant.
-
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right), or one number for all sides. A negative number removes elements.
-    value : float
-        Value of the added elements.
 
     Examples
     --------
@@ -72,14 +80,6 @@ class ConstantPad1d(_ConstantPad):
 
 class ConstantPad2d(_ConstantPad):
     """Padding of the last two axes with a constant.
-
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right, top, bottom), or one number for all sides. A negative number removes
-        elements.
-    value : float
-        Value of the added elements.
 
     Examples
     --------
@@ -95,14 +95,6 @@ class ConstantPad2d(_ConstantPad):
 class ConstantPad3d(_ConstantPad):
     """Padding of the last three axes with a constant.
 
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A negative
-        number removes elements.
-    value : float
-        Value of the added elements.
-
     Examples
     --------
     >>> agrad.nn.ConstantPad3d(1, 9.0)(np.ones((1, 2, 3, 4, 5))).shape
@@ -114,11 +106,6 @@ class ConstantPad3d(_ConstantPad):
 
 class ZeroPad1d(_Pad):
     """Padding of the last axis with zeros.
-
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right), or one number for all sides. A negative number removes elements.
 
     Examples
     --------
@@ -132,12 +119,6 @@ class ZeroPad1d(_Pad):
 
 class ZeroPad2d(_Pad):
     """Padding of the last two axes with zeros.
-
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right, top, bottom), or one number for all sides. A negative number removes
-        elements.
 
     Examples
     --------
@@ -154,12 +135,6 @@ class ZeroPad2d(_Pad):
 class ZeroPad3d(_Pad):
     """Padding of the last three axes with zeros.
 
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A negative
-        number removes elements.
-
     Examples
     --------
     >>> agrad.nn.ZeroPad3d(1)(np.ones((1, 2, 3, 4, 5))).shape
@@ -173,11 +148,6 @@ class ZeroPad3d(_Pad):
 class ReflectionPad1d(_Pad):
     """Padding of the last axis with reflected elements.
 
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right), or one number for all sides. A negative number removes elements.
-
     Examples
     --------
     >>> agrad.nn.ReflectionPad1d(2)(np.array([[1.0, 2.0, 3.0]]))
@@ -190,12 +160,6 @@ class ReflectionPad1d(_Pad):
 
 class ReflectionPad2d(_Pad):
     """Padding of the last two axes with reflected elements.
-
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right, top, bottom), or one number for all sides. A negative number removes
-        elements.
 
     Examples
     --------
@@ -212,12 +176,6 @@ class ReflectionPad2d(_Pad):
 class ReflectionPad3d(_Pad):
     """Padding of the last three axes with reflected elements.
 
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A negative
-        number removes elements.
-
     Examples
     --------
     >>> agrad.nn.ReflectionPad3d(1)(np.ones((1, 2, 3, 4, 5))).shape
@@ -231,18 +189,10 @@ class ReflectionPad3d(_Pad):
 class ReplicationPad1d(_Pad):
     """Padding of the last axis with its first and last elements.
 
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right), or one number for all sides. A negative number removes elements.
-
     Examples
     --------
-    >>> x, pad = np.array([[1.0, 2.0, 3.0]]), agrad.nn.ReplicationPad1d(2)
-    >>> pad(x)
+    >>> agrad.nn.ReplicationPad1d(2)(np.array([[1.0, 2.0, 3.0]]))
     array([[1., 1., 1., 2., 3., 3., 3.]])
-    >>> agrad.grad(lambda x: pad(x).sum())(x)
-    array([[3., 1., 3.]])
     """
 
     spatial = 1
@@ -251,12 +201,6 @@ class ReplicationPad1d(_Pad):
 
 class ReplicationPad2d(_Pad):
     """Padding of the last two axes with their first and last elements.
-
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right, top, bottom), or one number for all sides. A negative number removes
-        elements.
 
     Examples
     --------
@@ -273,12 +217,6 @@ class ReplicationPad2d(_Pad):
 class ReplicationPad3d(_Pad):
     """Padding of the last three axes with their first and last elements.
 
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A negative
-        number removes elements.
-
     Examples
     --------
     >>> agrad.nn.ReplicationPad3d(1)(np.ones((1, 2, 3, 4, 5))).shape
@@ -292,11 +230,6 @@ class ReplicationPad3d(_Pad):
 class CircularPad1d(_Pad):
     """Circular padding of the last axis.
 
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right), or one number for all sides. A negative number removes elements.
-
     Examples
     --------
     >>> agrad.nn.CircularPad1d(1)(np.array([[1.0, 2.0, 3.0]]))
@@ -309,12 +242,6 @@ class CircularPad1d(_Pad):
 
 class CircularPad2d(_Pad):
     """Circular padding of the last two axes.
-
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right, top, bottom), or one number for all sides. A negative number removes
-        elements.
 
     Examples
     --------
@@ -330,12 +257,6 @@ class CircularPad2d(_Pad):
 
 class CircularPad3d(_Pad):
     """Circular padding of the last three axes.
-
-    Parameters
-    ----------
-    padding : int or tuple of int
-        Numbers of elements to add, (left, right, top, bottom, front, back), or one number for all sides. A negative
-        number removes elements.
 
     Examples
     --------

@@ -46,11 +46,6 @@ class Parameter(metaclass=_Role):
     requires_grad : bool
         False for a frozen parameter.
 
-    Raises
-    ------
-    DtypeError
-        If ``requires_grad`` is True and the dtype is not floating-point.
-
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))

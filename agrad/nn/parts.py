@@ -282,12 +282,6 @@ class ModuleMembers:
         Returns
         -------
         Module
-            Module.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no entry of that name.
 
         Examples
         --------
@@ -310,11 +304,6 @@ class ModuleMembers:
         Tensor
             Parameter.
 
-        Raises
-        ------
-        ConfigurationError
-            If there is no entry of that name.
-
         Examples
         --------
         >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3))
@@ -335,11 +324,6 @@ class ModuleMembers:
         -------
         Tensor
             Buffer.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no entry of that name.
 
         Examples
         --------
@@ -367,11 +351,6 @@ class ModuleMembers:
         param : Tensor or None
             Leaf Tensor, or None for an absent parameter.
 
-        Raises
-        ------
-        ConfigurationError, OperandError
-            If the name is invalid, or ``param`` is not a Tensor.
-
         Examples
         --------
         >>> module = agrad.nn.Module()
@@ -396,11 +375,6 @@ class ModuleMembers:
         persistent : bool
             False to exclude the attribute from ``state_dict``.
 
-        Raises
-        ------
-        ConfigurationError
-            If the name is invalid.
-
         Examples
         --------
         >>> module = agrad.nn.Module()
@@ -424,11 +398,6 @@ class ModuleMembers:
             Name of the attribute.
         module : Module or None
             Module, or None for an absent module.
-
-        Raises
-        ------
-        ConfigurationError, OperandError
-            If the name is invalid, or ``module`` is not a Module.
 
         Examples
         --------
@@ -465,16 +434,14 @@ class ModuleMembers:
 
         Returns
         -------
-        Module
-            This module.
+        this module
 
         Examples
         --------
         >>> def zero(module):
         ...     if isinstance(module, agrad.nn.Linear):
         ...         _ = agrad.nn.init.zeros_(module.bias)
-        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.ReLU()).apply(zero)
-        >>> model[0].bias.detach()
+        >>> agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.ReLU()).apply(zero)[0].bias.detach()
         Tensor([0.0, 0.0], dtype=float32, backend=numpy, device=cpu)
         """
         order: list[Any] = []

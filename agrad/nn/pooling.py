@@ -59,29 +59,15 @@ class _LPPool(FunctionModule):
 class MaxPool1d(_MaxPool, function=functional.max_pool1d):
     """Max pooling of arrays of shape (n, c, l) or (c, l).
 
-    Parameters
-    ----------
-    kernel_size, stride, padding, dilation, ceil_mode
-        Options of ``functional.max_pool1d``.
-
     Examples
     --------
-    >>> x = np.array([[1.0, 3.0, 9.0, 5.0]])
-    >>> pool = agrad.nn.MaxPool1d(2)
-    >>> pool(x)
+    >>> agrad.nn.MaxPool1d(2)(np.array([[1.0, 3.0, 9.0, 5.0]]))
     array([[3., 9.]])
-    >>> agrad.grad(lambda x: pool(x).sum())(x)
-    array([[0., 1., 1., 0.]])
     """
 
 
 class MaxPool2d(_MaxPool, function=functional.max_pool2d):
     """Max pooling of arrays of shape (n, c, h, w) or (c, h, w).
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, dilation, ceil_mode
-        Options of ``functional.max_pool2d``.
 
     Examples
     --------
@@ -94,11 +80,6 @@ class MaxPool2d(_MaxPool, function=functional.max_pool2d):
 class MaxPool3d(_MaxPool, function=functional.max_pool3d):
     """Max pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
-    Parameters
-    ----------
-    kernel_size, stride, padding, dilation, ceil_mode
-        Options of ``functional.max_pool3d``.
-
     Examples
     --------
     >>> agrad.nn.MaxPool3d(2)(np.ones((1, 3, 4, 6, 8))).shape
@@ -108,11 +89,6 @@ class MaxPool3d(_MaxPool, function=functional.max_pool3d):
 
 class AvgPool1d(FunctionModule, function=functional.avg_pool1d):
     """Average pooling of arrays of shape (n, c, l) or (c, l).
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, ceil_mode, count_include_pad
-        Options of ``functional.avg_pool1d``.
 
     Examples
     --------
@@ -138,11 +114,6 @@ class AvgPool1d(FunctionModule, function=functional.avg_pool1d):
 class AvgPool2d(_AvgPool, function=functional.avg_pool2d):
     """Average pooling of arrays of shape (n, c, h, w) or (c, h, w).
 
-    Parameters
-    ----------
-    kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-        Options of ``functional.avg_pool2d``.
-
     Examples
     --------
     >>> agrad.nn.AvgPool2d(2)(np.arange(16.0).reshape(1, 4, 4))
@@ -154,11 +125,6 @@ class AvgPool2d(_AvgPool, function=functional.avg_pool2d):
 class AvgPool3d(_AvgPool, function=functional.avg_pool3d):
     """Average pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
-    Parameters
-    ----------
-    kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-        Options of ``functional.avg_pool3d``.
-
     Examples
     --------
     >>> agrad.nn.AvgPool3d(2)(np.ones((1, 3, 4, 6, 8))).shape
@@ -168,11 +134,6 @@ class AvgPool3d(_AvgPool, function=functional.avg_pool3d):
 
 class AdaptiveAvgPool1d(_AdaptivePool, function=functional.adaptive_avg_pool1d):
     """Adaptive average pooling of arrays of shape (n, c, l) or (c, l).
-
-    Parameters
-    ----------
-    output_size
-        Options of ``functional.adaptive_avg_pool1d``.
 
     Examples
     --------
@@ -184,11 +145,6 @@ class AdaptiveAvgPool1d(_AdaptivePool, function=functional.adaptive_avg_pool1d):
 class AdaptiveAvgPool2d(_AdaptivePool, function=functional.adaptive_avg_pool2d):
     """Adaptive average pooling of arrays of shape (n, c, h, w) or (c, h, w).
 
-    Parameters
-    ----------
-    output_size
-        Options of ``functional.adaptive_avg_pool2d``.
-
     Examples
     --------
     >>> agrad.nn.AdaptiveAvgPool2d(1)(np.arange(16.0).reshape(1, 4, 4))
@@ -198,11 +154,6 @@ class AdaptiveAvgPool2d(_AdaptivePool, function=functional.adaptive_avg_pool2d):
 
 class AdaptiveAvgPool3d(_AdaptivePool, function=functional.adaptive_avg_pool3d):
     """Adaptive average pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
-
-    Parameters
-    ----------
-    output_size
-        Options of ``functional.adaptive_avg_pool3d``.
 
     Examples
     --------
@@ -214,11 +165,6 @@ class AdaptiveAvgPool3d(_AdaptivePool, function=functional.adaptive_avg_pool3d):
 class AdaptiveMaxPool1d(_AdaptivePool, function=functional.adaptive_max_pool1d):
     """Adaptive max pooling of arrays of shape (n, c, l) or (c, l).
 
-    Parameters
-    ----------
-    output_size
-        Options of ``functional.adaptive_max_pool1d``.
-
     Examples
     --------
     >>> agrad.nn.AdaptiveMaxPool1d(2)(np.array([[1.0, 3.0, 9.0, 5.0]]))
@@ -228,11 +174,6 @@ class AdaptiveMaxPool1d(_AdaptivePool, function=functional.adaptive_max_pool1d):
 
 class AdaptiveMaxPool2d(_AdaptivePool, function=functional.adaptive_max_pool2d):
     """Adaptive max pooling of arrays of shape (n, c, h, w) or (c, h, w).
-
-    Parameters
-    ----------
-    output_size
-        Options of ``functional.adaptive_max_pool2d``.
 
     Examples
     --------
@@ -245,11 +186,6 @@ class AdaptiveMaxPool2d(_AdaptivePool, function=functional.adaptive_max_pool2d):
 class AdaptiveMaxPool3d(_AdaptivePool, function=functional.adaptive_max_pool3d):
     """Adaptive max pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
 
-    Parameters
-    ----------
-    output_size
-        Options of ``functional.adaptive_max_pool3d``.
-
     Examples
     --------
     >>> agrad.nn.AdaptiveMaxPool3d((1, 2, 2))(np.ones((1, 3, 4, 6, 8))).shape
@@ -259,11 +195,6 @@ class AdaptiveMaxPool3d(_AdaptivePool, function=functional.adaptive_max_pool3d):
 
 class LPPool1d(_LPPool, function=functional.lp_pool1d):
     """Power-average pooling of arrays of shape (n, c, l) or (c, l).
-
-    Parameters
-    ----------
-    norm_type, kernel_size, stride, ceil_mode
-        Options of ``functional.lp_pool1d``.
 
     Examples
     --------
@@ -275,11 +206,6 @@ class LPPool1d(_LPPool, function=functional.lp_pool1d):
 class LPPool2d(_LPPool, function=functional.lp_pool2d):
     """Power-average pooling of arrays of shape (n, c, h, w) or (c, h, w).
 
-    Parameters
-    ----------
-    norm_type, kernel_size, stride, ceil_mode
-        Options of ``functional.lp_pool2d``.
-
     Examples
     --------
     >>> agrad.nn.LPPool2d(1, kernel_size=2)(np.arange(16.0).reshape(1, 4, 4))
@@ -290,11 +216,6 @@ class LPPool2d(_LPPool, function=functional.lp_pool2d):
 
 class LPPool3d(_LPPool, function=functional.lp_pool3d):
     """Power-average pooling of arrays of shape (n, c, d, h, w) or (c, d, h, w).
-
-    Parameters
-    ----------
-    norm_type, kernel_size, stride, ceil_mode
-        Options of ``functional.lp_pool3d``.
 
     Examples
     --------

@@ -19,7 +19,24 @@ __all__ = ["GRU", "LSTM", "RNN"]
 
 
 class _Recurrent(Module):
-    """Base class of recurrent networks."""
+    """Base class of recurrent networks.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of the input and of the state.
+    num_layers : int
+        Number of layers. Each layer processes the outputs of the previous one.
+    bias : bool
+        False for no bias.
+    batch_first : bool
+        True for inputs and outputs of shape (n, l, ...), False for (l, n, ...).
+    dropout : float
+        Probability of zeroing an element between layers in training.
+    bidirectional : bool
+        True to add a reverse direction, from the last step to the first. Its outputs are concatenated after the forward
+        outputs.
+    """
 
     gates: ClassVar[int]
     _step: Step
@@ -149,22 +166,17 @@ class _Recurrent(Module):
         ----------
         input : array
             Array of shape (l, n, input_size), with ``batch_first`` (n, l, input_size), or (l, input_size).
-        hx : array, optional
-            Initial states of shape (num_layers * directions, n, hidden_size). By default, zeros.
-        lengths : array, optional
-            Integers of shape (n,), the lengths of the sequences, in any order. Steps after the end of a sequence do not
-            change its state, and their outputs are 0.
+        hx : array of shape (num_layers * directions, n, hidden_size), optional
+            Initial states. By default, zeros.
+        lengths : array of integers of shape (n,), optional
+            Lengths of the sequences, in any order. Steps after the end of a sequence do not change its state, and their
+            outputs are 0.
 
         Returns
         -------
         tuple
             Outputs of shape (l, n, directions * hidden_size), with the axes ordered as in the input, and the last
             states in the shape of ``hx``.
-
-        Raises
-        ------
-        ShapeError, DtypeError, ConfigurationError
-            If a shape does not fit, or ``lengths`` is invalid.
         """
         out, (hidden,) = self._all_steps(input, None if hx is None else (hx,), lengths)
         return out, hidden
@@ -182,32 +194,15 @@ class RNN(_Recurrent):
     Each step computes ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or the same with ReLU.
 
     Layer k has the parameters ``weight_ih_l{k}`` of shape (hidden_size, width), ``weight_hh_l{k}`` of shape
-    (hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (hidden_size,); width is
+    (hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (hidden_size,). The width is
     ``input_size`` in the first layer, and the length of the outputs in the others. Parameters of the reverse direction
     end with ``_reverse``. Names and layout are the same as in PyTorch. Initial values are uniform between -1 /
     sqrt(hidden_size) and 1 / sqrt(hidden_size).
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of the input and of the state.
-    num_layers : int
-        Number of layers. Each layer processes the outputs of the previous one.
     nonlinearity : "tanh" or "relu"
         Activation function.
-    bias : bool
-        False for no bias.
-    batch_first : bool
-        True for inputs and outputs of shape (n, l, ...), False for (l, n, ...).
-    dropout : float
-        Probability of zeroing an element between layers in training.
-    bidirectional : bool
-        True to add a reverse direction, from the last step to the first. Its outputs are concatenated after the forward
-        outputs.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values and of the dropout seed. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Examples
     --------
@@ -244,35 +239,14 @@ class RNN(_Recurrent):
 class LSTM(_Recurrent):
     """Long short-term memory (LSTM) network.
 
-    Layer k has the parameters ``weight_ih_l{k}`` of shape (4 * hidden_size, width), ``weight_hh_l{k}`` of shape (4 *
-    hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (4 * hidden_size,). The rows are
-    ordered: input gate, forget gate, cell, output gate. The width is ``input_size`` in the first layer, and the length
-    of the outputs in the others. With ``proj_size``, each layer also has ``weight_hr_l{k}`` of shape (proj_size,
-    hidden_size), and hidden states have this length. Parameters of the reverse direction end with ``_reverse``. Names
-    and layout are the same as in PyTorch. Initial values are uniform between -1 / sqrt(hidden_size) and 1 /
-    sqrt(hidden_size).
+    The parameters have the names of ``RNN``, and 4 * hidden_size rows in the order input gate, forget gate, cell,
+    output gate. With ``proj_size``, each layer also has ``weight_hr_l{k}`` of shape (proj_size, hidden_size), and
+    hidden states have this length.
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of the input and of the cell.
-    num_layers : int
-        Number of layers. Each layer processes the outputs of the previous one.
-    bias : bool
-        False for no bias.
-    batch_first : bool
-        True for inputs and outputs of shape (n, l, ...), False for (l, n, ...).
-    dropout : float
-        Probability of zeroing an element between layers in training.
-    bidirectional : bool
-        True to add a reverse direction, from the last step to the first. Its outputs are concatenated after the forward
-        outputs.
     proj_size : int
         Length to which hidden states are projected. 0 for no projection.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values and of the dropout seed. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
 
     Notes
     -----
@@ -329,19 +303,13 @@ class LSTM(_Recurrent):
             Initial hidden states of shape (num_layers * directions, n, proj_size or hidden_size), and cells of shape
             (num_layers * directions, n, hidden_size). By default, zeros.
         lengths : array, optional
-            Integers of shape (n,), the lengths of the sequences, in any order. Steps after the end of a sequence do not
-            change its state, and their outputs are 0.
+            Same as for ``RNN``.
 
         Returns
         -------
         tuple
             Outputs of shape (l, n, directions * length of a hidden state), with the axes ordered as in the input, and
             the pair of the last hidden states and cells in the shapes of ``hx``.
-
-        Raises
-        ------
-        ShapeError, DtypeError, ConfigurationError
-            If a shape does not fit, or ``lengths`` is invalid.
         """
         out, (hidden, cell) = self._all_steps(input, None if hx is None else tuple(hx), lengths)
         return out, (hidden, cell)
@@ -350,22 +318,8 @@ class LSTM(_Recurrent):
 class GRU(_Recurrent):
     """Network of gated recurrent units (GRU).
 
-    Layer k has the parameters ``weight_ih_l{k}`` of shape (3 * hidden_size, width), ``weight_hh_l{k}`` of shape (3 *
-    hidden_size, hidden_size), and ``bias_ih_l{k}`` and ``bias_hh_l{k}`` of shape (3 * hidden_size,). The rows are
-    ordered: reset gate, update gate, new state. The width is ``input_size`` in the first layer, and the length of the
-    outputs in the others. Parameters of the reverse direction end with ``_reverse``. Names and layout are the same as
-    in PyTorch. Initial values are uniform between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
-
-    Parameters
-    ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of the input and of the state.
-    num_layers, bias, batch_first, dropout, bidirectional, rng, dtype, backend, device
-        Same as for ``LSTM``.
-
-    Notes
-    -----
-    K. Cho et al. (2014), arXiv:1406.1078, with the reset gate after the product, as in PyTorch.
+    The parameters have the names of ``RNN``, and 3 * hidden_size rows in the order reset gate, update gate, new state.
+    As in PyTorch, the reset gate follows the product. Reference: K. Cho et al. (2014), arXiv:1406.1078.
 
     Examples
     --------

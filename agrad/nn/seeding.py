@@ -33,11 +33,6 @@ def manual_seed(seed: int) -> None:
     seed : int
         Integer from 0 to 2**128 - 1.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``seed`` is out of range.
-
     Examples
     --------
     >>> agrad.nn.manual_seed(1)
@@ -67,11 +62,6 @@ def generator(rng: Rng = None) -> Generator:
     -------
     agrad.random.Generator
         ``rng``, the default generator, or a new generator with the drawn seed.
-
-    Raises
-    ------
-    OperandError
-        If ``rng`` is of another type.
 
     Examples
     --------

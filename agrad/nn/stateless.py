@@ -40,15 +40,6 @@ def functional_call(
     any
         Result of the call.
 
-    Raises
-    ------
-    OperandError
-        If ``module`` is not a Module, or ``parameters`` is not a mapping of arrays.
-    ConfigurationError
-        If the module has no parameter or buffer of a name, or one parameter gets two values.
-    ShapeError
-        If the shape of an array differs from the parameter.
-
     Notes
     -----
     It corresponds to ``torch.func.functional_call``. The module contains the other values during the call, so it must
@@ -60,8 +51,7 @@ def functional_call(
     >>> layer = agrad.nn.Linear(2, 1)
     >>> def loss(parameters, x):
     ...     return agrad.nn.functional_call(layer, parameters, x).sum()
-    >>> parameters = {"weight": np.array([[1.0], [2.0]]), "bias": np.zeros(1)}
-    >>> agrad.grad(loss)(parameters, np.array([3.0, 4.0]))
+    >>> agrad.grad(loss)({"weight": np.array([[1.0], [2.0]]), "bias": np.zeros(1)}, np.array([3.0, 4.0]))
     {'weight': array([[3.],
            [4.]]), 'bias': array([1.])}
     """

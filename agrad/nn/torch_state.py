@@ -48,15 +48,9 @@ def torch_state_dict(module: Module) -> dict[str, np.ndarray]:
         Arrays on the host that share no memory with the module. As in PyTorch, a shared parameter is included under
         each of its names.
 
-    Raises
-    ------
-    OperandError
-        If ``module`` is not a Module.
-
     Examples
     --------
-    >>> layer = agrad.nn.BatchNorm1d(2)
-    >>> sorted(agrad.nn.torch_state_dict(layer))
+    >>> sorted(agrad.nn.torch_state_dict(agrad.nn.BatchNorm1d(2)))
     ['bias', 'num_batches_tracked', 'running_mean', 'running_var', 'weight']
     """
     _check(module)

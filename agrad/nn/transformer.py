@@ -45,13 +45,6 @@ class TransformerEncoder(Module):
         Number of copies.
     norm : Module, optional
         Normalization of the output.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the dropout seeds. By default, the generator that ``nn.manual_seed`` seeds.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``num_layers`` is below 1, or the layer is not a Module.
 
     Examples
     --------
@@ -75,17 +68,14 @@ class TransformerEncoder(Module):
         ----------
         src : array
             Input of the first layer.
-        mask : array, optional
-            ``src_mask`` of each layer.
-        src_key_padding_mask : array, optional
-            Key padding mask of each layer.
+        mask, src_key_padding_mask : array, optional
+            ``src_mask`` and key padding mask of each layer.
         is_causal : bool, optional
             True for a causal mask if ``mask`` is None.
 
         Returns
         -------
-        array
-            Array of the shape of ``src``.
+        array of the shape of ``src``
         """
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, bool(is_causal))
@@ -93,25 +83,14 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Transformer decoder: a chain of decoder layers.
-
-    As in PyTorch, the copies start with the values of the layer. They draw different dropout masks.
+    """Transformer decoder: a chain of decoder layers, copied as in an encoder.
 
     Parameters
     ----------
     decoder_layer : Module
         Layer, for example a ``TransformerDecoderLayer``.
-    num_layers : int
-        Number of copies.
-    norm : Module, optional
-        Normalization of the output.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the dropout seeds. By default, the generator that ``nn.manual_seed`` seeds.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``num_layers`` is below 1, or the layer is not a Module.
+    num_layers, norm
+        Same as for ``TransformerEncoder``.
 
     Examples
     --------
@@ -141,23 +120,14 @@ class TransformerDecoder(Module):
 
         Parameters
         ----------
-        tgt : array
-            Input of the first layer.
-        memory : array
-            Output of an encoder.
-        tgt_mask, memory_mask : array, optional
-            Masks of each layer.
-        tgt_key_padding_mask, memory_key_padding_mask : array, optional
-            Masks of each layer.
-        tgt_is_causal : bool, optional
-            True for a causal mask if ``tgt_mask`` is None.
-        memory_is_causal : bool
-            True for a causal mask if ``memory_mask`` is None.
+        tgt, memory : array
+            Input of the first layer, and output of an encoder.
+        tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal
+            Arguments of each layer.
 
         Returns
         -------
-        array
-            Array of the shape of ``tgt``.
+        array of the shape of ``tgt``
         """
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         for layer in self.layers:
@@ -168,45 +138,21 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """Transformer: encoder-decoder model with attention.
 
-    As in PyTorch, the initial values of all 2-D weights are uniform with variance 2 / (inputs + outputs).
+    As in PyTorch, the initial values of all 2-D weights are uniform with variance 2 / (inputs + outputs). Reference: A.
+    Vaswani et al. (2017), arXiv:1706.03762.
 
     Parameters
     ----------
-    d_model : int
-        Length of the last axis of both inputs and of the output.
-    nhead : int
-        Number of heads of each attention.
+    d_model, nhead
+        Same as for ``TransformerEncoderLayer``.
     num_encoder_layers, num_decoder_layers : int
         Numbers of layers.
-    dim_feedforward : int
-        Length of the last axis between two linear layers.
-    dropout : float
-        Probability of zeroing an element in training.
-    activation : "relu", "gelu" or callable
-        Activation function between two linear layers.
+    dim_feedforward, dropout, activation
+        Same as for ``TransformerEncoderLayer``.
     custom_encoder, custom_decoder : Module, optional
         Modules that replace the encoder and the decoder.
-    layer_norm_eps : float
-        Number added to variances.
-    batch_first : bool
-        True for arrays of shape (n, l, d_model), False for (l, n, d_model).
-    norm_first : bool
-        True to normalize the inputs of attention and feed-forward layers, False to normalize the sums.
-    bias : bool
-        False for linear layers and norms without bias.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values and seeds. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``d_model`` is not a multiple of ``nhead``, or the activation is unknown.
-
-    Notes
-    -----
-    A. Vaswani et al. (2017), arXiv:1706.03762.
+    layer_norm_eps, batch_first, norm_first, bias
+        Same as for ``TransformerEncoderLayer``.
 
     Examples
     --------
@@ -285,8 +231,7 @@ class Transformer(Module):
 
         Returns
         -------
-        array
-            Array of the shape of ``tgt``.
+        array of the shape of ``tgt``
         """
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
@@ -302,17 +247,12 @@ class Transformer(Module):
         ----------
         sz : int
             Length of the sequence.
-        device : device or None
-            Device of the mask. By default, the default device of the backend.
-        dtype : dtype or None
-            dtype. By default, float32.
-        backend : str or None
-            Backend. By default, the selected backend.
+        device, dtype, backend
+            By default, the default device of the backend, float32 and the selected backend.
 
         Returns
         -------
-        Tensor
-            Tensor of shape (sz, sz), minus infinity above the diagonal and 0 elsewhere.
+        Tensor of shape (sz, sz), minus infinity above the diagonal and 0 elsewhere
 
         Examples
         --------

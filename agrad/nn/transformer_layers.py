@@ -20,7 +20,29 @@ _ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu}
 
 
 class _Layer(Module):
-    """Base class of encoder and decoder layers."""
+    """Base class of encoder and decoder layers.
+
+    Parameters
+    ----------
+    d_model : int
+        Length of the last axis of inputs and output.
+    nhead : int
+        Number of heads of each attention.
+    dim_feedforward : int
+        Length of the last axis between the two linear layers.
+    dropout : float
+        Probability of zeroing an element in training.
+    activation : "relu", "gelu" or callable
+        Activation function between the two linear layers.
+    layer_norm_eps : float
+        Number added to variances.
+    batch_first : bool
+        True for arrays of shape (n, l, d_model), False for (l, n, d_model).
+    norm_first : bool
+        True to normalize the inputs of attention and feed-forward layers, False to normalize the sums.
+    bias : bool
+        False for linear layers and norms without bias.
+    """
 
     _attentions: ClassVar[tuple[str, ...]] = ("self_attn",)
 
@@ -74,41 +96,7 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """Transformer encoder layer: self-attention and a feed-forward network.
 
-    The output of each is added to its input and normalized.
-
-    Parameters
-    ----------
-    d_model : int
-        Length of the last axis of the input and of the output.
-    nhead : int
-        Number of heads.
-    dim_feedforward : int
-        Length of the last axis between the two linear layers.
-    dropout : float
-        Probability of zeroing an element in training.
-    activation : "relu", "gelu" or callable
-        Activation function between the two linear layers.
-    layer_norm_eps : float
-        Number added to variances.
-    batch_first : bool
-        True for arrays of shape (n, l, d_model), False for (l, n, d_model).
-    norm_first : bool
-        True to normalize the inputs of attention and feed-forward layers, False to normalize the sums.
-    bias : bool
-        False for linear layers and norms without bias.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of the initial values and seeds. By default, the generator that ``nn.manual_seed`` seeds.
-    dtype, backend, device
-        dtype, backend and device of the parameters. By default, float32, the selected backend and its default device.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``d_model`` is not a multiple of ``nhead``, or the activation is unknown.
-
-    Notes
-    -----
-    A. Vaswani et al. (2017), arXiv:1706.03762.
+    The output of each is added to its input and normalized. Reference: A. Vaswani et al. (2017), arXiv:1706.03762.
 
     Examples
     --------
@@ -126,19 +114,15 @@ class TransformerEncoderLayer(_Layer):
 
         Parameters
         ----------
-        src : array
-            Array of shape (l, n, d_model), with ``batch_first`` (n, l, d_model), or (l, d_model).
-        src_mask : array, optional
-            ``attn_mask`` of the attention.
-        src_key_padding_mask : array, optional
-            ``key_padding_mask`` of the attention.
+        src : array of shape (l, n, d_model), with ``batch_first`` (n, l, d_model), or (l, d_model)
+        src_mask, src_key_padding_mask : array, optional
+            ``attn_mask`` and ``key_padding_mask`` of the attention.
         is_causal : bool
             True for a causal mask if ``src_mask`` is None.
 
         Returns
         -------
-        array
-            Array of the shape of ``src``.
+        array of the shape of ``src``
         """
 
         def attention(x: Any) -> Any:
@@ -151,15 +135,6 @@ class TransformerDecoderLayer(_Layer):
     """Transformer decoder layer: self-attention, cross-attention, feed-forward.
 
     The output of each is added to its input and normalized.
-
-    Parameters
-    ----------
-    d_model : int
-        Length of the last axis of input, memory and output.
-    nhead : int
-        Number of heads of each attention.
-    dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, rng, dtype, backend, device
-        Same as for ``TransformerEncoderLayer``.
 
     Examples
     --------
@@ -187,21 +162,17 @@ class TransformerDecoderLayer(_Layer):
 
         Parameters
         ----------
-        tgt : array
-            Array of shape (l, n, d_model), with ``batch_first`` (n, l, d_model), or (l, d_model).
+        tgt : array of shape (l, n, d_model), with ``batch_first`` (n, l, d_model), or (l, d_model)
         memory : array
             Output of an encoder, of the same shape except for the length.
-        tgt_mask, memory_mask : array, optional
-            ``attn_mask`` of the self-attention and of the cross-attention.
-        tgt_key_padding_mask, memory_key_padding_mask : array, optional
-            ``key_padding_mask`` of both attentions.
+        tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask : array, optional
+            ``attn_mask`` and ``key_padding_mask`` of the self-attention and of the cross-attention.
         tgt_is_causal, memory_is_causal : bool
             True for a causal mask if the corresponding mask is None.
 
         Returns
         -------
-        array
-            Array of the shape of ``tgt``.
+        array of the shape of ``tgt``
         """
 
         def attention(x: Any) -> Any:

@@ -32,6 +32,8 @@ class Adam(Optimizer):
     beta1**n)) / (sqrt(v / (1 - beta2**n)) + eps). Real and imaginary parts of complex parameters are updated
     independently.
 
+    Reference: Kingma and Ba 2015, arXiv:1412.6980.
+
     Parameters
     ----------
     params : iterable of Tensor, of (str, Tensor) or of dict
@@ -49,10 +51,6 @@ class Adam(Optimizer):
         True to use the square root of the largest v so far as the divisor (Reddi et al. 2018, arXiv:1904.09237).
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Notes
-    -----
-    Kingma and Ba 2015, arXiv:1412.6980.
 
     Examples
     --------
@@ -123,6 +121,8 @@ class AdamW(Adam):
 
     It first sets p = p - lr * weight_decay * p, then applies the step of Adam to g without weight decay.
 
+    Reference: Loshchilov and Hutter 2019, arXiv:1711.05101.
+
     Parameters
     ----------
     params, lr
@@ -137,10 +137,6 @@ class AdamW(Adam):
         True to use the square root of the largest v so far as the divisor (Reddi et al. 2018, arXiv:1904.09237).
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Notes
-    -----
-    Loshchilov and Hutter 2019, arXiv:1711.05101.
 
     Examples
     --------
@@ -162,6 +158,8 @@ class Adamax(Optimizer):
     With m = beta1 * m + (1 - beta1) * g and u = max(beta2 * u, abs(g) + eps), the n-th step is
     p = p - lr / (1 - beta1**n) * m / u.
 
+    Reference: Kingma and Ba 2015, arXiv:1412.6980, section 7.1.
+
     Parameters
     ----------
     params, lr
@@ -174,10 +172,6 @@ class Adamax(Optimizer):
         Weight decay: the multiple of the parameter that is added to its gradient.
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Notes
-    -----
-    Kingma and Ba 2015, arXiv:1412.6980, section 7.1.
 
     Examples
     --------
@@ -227,6 +221,8 @@ class NAdam(Optimizer):
     product over the steps, the n-th step is p = p - lr * ((1 - mu(n)) * g / (1 - M(n)) + mu(n + 1) * m / (1 - M(n +
     1))) / (sqrt(v / (1 - beta2**n)) + eps).
 
+    Reference: Dozat 2016, Incorporating Nesterov Momentum into Adam.
+
     Parameters
     ----------
     params, lr
@@ -243,10 +239,6 @@ class NAdam(Optimizer):
         True for decoupled weight decay, as in ``AdamW``.
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Notes
-    -----
-    Dozat 2016, Incorporating Nesterov Momentum into Adam.
 
     Examples
     --------
@@ -296,6 +288,8 @@ class RAdam(Optimizer):
     beta2**n), the n-th step is p = p - lr * m / (1 - beta1**n) while r is at most 5. Otherwise, it is the step of Adam,
     with eps added to sqrt(v), multiplied by sqrt((r - 4) * (r - 2) * R / ((R - 4) * (R - 2) * r)).
 
+    Reference: Liu et al. 2020, arXiv:1908.03265.
+
     Parameters
     ----------
     params, lr
@@ -310,10 +304,6 @@ class RAdam(Optimizer):
         True for decoupled weight decay, as in ``AdamW``.
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Notes
-    -----
-    Liu et al. 2020, arXiv:1908.03265.
 
     Examples
     --------

@@ -25,6 +25,8 @@ class RMSprop(Optimizer):
     With s = alpha * s + (1 - alpha) * g**2, a step is p = p - lr * d with d = g / (sqrt(s) + eps). With momentum, d =
     momentum * d + g / (sqrt(s) + eps).
 
+    Reference: Hinton 2012, Neural Networks for Machine Learning, lecture 6; centered: Graves 2013, arXiv:1308.0850.
+
     Parameters
     ----------
     params, lr
@@ -41,10 +43,6 @@ class RMSprop(Optimizer):
         True to normalize by the variance s - mean**2 instead, with a running mean of the gradients.
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Notes
-    -----
-    Hinton 2012, Neural Networks for Machine Learning, lecture 6; centered: Graves 2013, arXiv:1308.0850.
 
     Examples
     --------
@@ -95,6 +93,8 @@ class Adagrad(Optimizer):
 
     With s = s + g**2, the n-th step is p = p - lr / (1 + (n - 1) * lr_decay) * g / (sqrt(s) + eps).
 
+    Reference: Duchi, Hazan and Singer 2011, Journal of Machine Learning Research 12, 2121.
+
     Parameters
     ----------
     params, lr
@@ -109,10 +109,6 @@ class Adagrad(Optimizer):
         Term that prevents division by a small denominator.
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Notes
-    -----
-    Duchi, Hazan and Singer 2011, Journal of Machine Learning Research 12, 2121.
 
     Examples
     --------
@@ -154,6 +150,8 @@ class Adadelta(Optimizer):
     With s = rho * s + (1 - rho) * g**2, a step is p = p - lr * d with d = sqrt(u + eps) / sqrt(s + eps) * g. Then u =
     rho * u + (1 - rho) * d**2.
 
+    Reference: Zeiler 2012, arXiv:1212.5701.
+
     Parameters
     ----------
     params, lr
@@ -166,10 +164,6 @@ class Adadelta(Optimizer):
         Weight decay: the multiple of the parameter that is added to its gradient.
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Notes
-    -----
-    Zeiler 2012, arXiv:1212.5701.
 
     Examples
     --------
@@ -214,6 +208,8 @@ class Lion(Optimizer):
     A step is p = p - lr * (sign(beta1 * m + (1 - beta1) * g) + weight_decay * p). Then m = beta2 * m + (1 - beta2) * g.
     Real and imaginary parts of complex parameters are updated independently.
 
+    Reference: Chen et al. 2023, arXiv:2302.06675, algorithm 2.
+
     Parameters
     ----------
     params, lr
@@ -224,10 +220,6 @@ class Lion(Optimizer):
         Decoupled weight decay: a step subtracts ``lr * weight_decay`` times the parameter.
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Notes
-    -----
-    Chen et al. 2023, arXiv:2302.06675, algorithm 2.
 
     Examples
     --------

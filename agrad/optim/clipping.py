@@ -74,13 +74,6 @@ def clip_grad_norm(
     Tensor
         Norm before clipping, of shape (), on the device of the gradients.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``max_norm`` is negative, or ``norm_type`` is not greater than 0.
-    AnomalyError
-        If the norm is not finite and ``error_if_nonfinite`` is True.
-
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([3.0, 4.0]))
@@ -124,11 +117,6 @@ def clip_grad_value(parameters: Iterable[agrad.Tensor] | agrad.Tensor, clip_valu
         Leaf Tensors.
     clip_value : float
         Largest absolute value, at least 0.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``clip_value`` is not a number of at least 0.
 
     Examples
     --------

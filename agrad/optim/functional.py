@@ -30,11 +30,6 @@ class Transform:
     options : dict of str to object
         Checked options of the optimizer.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``lr`` is a schedule.
-
     Examples
     --------
     >>> step = agrad.optim.SGD.transform(lr=0.1)
@@ -68,13 +63,6 @@ class Transform:
         dict of str to object
             ``count``, an int32 array of shape (1,) with the number of steps taken, and a pytree like ``params`` for
             each array that the optimizer keeps per parameter.
-
-        Raises
-        ------
-        ConfigurationError
-            If there are no parameters.
-        DtypeError
-            If a parameter is not floating-point.
 
         Examples
         --------
@@ -115,13 +103,6 @@ class Transform:
         -------
         tuple
             New parameters and state.
-
-        Raises
-        ------
-        OperandError, ShapeError, DtypeError
-            If the gradients or the state do not fit the parameters.
-        ConfigurationError
-            If ``lr`` is a number below 0.
 
         Examples
         --------

@@ -51,6 +51,8 @@ class LBFGS(Optimizer):
     once after each call of ``closure``, and once for each direction. You cannot call it inside a compiled function, but
     the closure may call one. Real and imaginary parts of complex parameters are independent variables.
 
+    Reference: Nocedal 1980, Mathematics of Computation 35, 773; Liu and Nocedal 1989, Mathematical Programming 45, 503.
+
     Parameters
     ----------
     params : iterable of Tensor or of (str, Tensor)
@@ -69,17 +71,6 @@ class LBFGS(Optimizer):
         Number of past updates to keep.
     line_search_fn : str or None
         ``"strong_wolfe"`` for a line search along each direction, None to use ``lr`` as the step length.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range, or there are several groups.
-    DtypeError
-        If the parameters have different precisions.
-
-    Notes
-    -----
-    Nocedal 1980, Mathematics of Computation 35, 773; Liu and Nocedal 1989, Mathematical Programming 45, 503.
 
     Examples
     --------
@@ -146,11 +137,6 @@ class LBFGS(Optimizer):
         -------
         NoReturn
             This method does not return.
-
-        Raises
-        ------
-        ConfigurationError
-            Always.
         """
         raise ConfigurationError("LBFGS: transform is not supported, as steps call the loss. Call step(closure).")
 
@@ -198,13 +184,6 @@ class LBFGS(Optimizer):
         -------
         object
             Loss of the first call.
-
-        Raises
-        ------
-        ConfigurationError
-            If ``closure`` is missing, or ``where`` is given.
-        TracedValueError
-            If called inside a jitted function.
         """
         refuse_trace("LBFGS.step", "Call it outside; the closure may call a jitted function")
         if closure is None or where is not None:
@@ -328,11 +307,6 @@ class LBFGS(Optimizer):
         ----------
         state : mapping of str to array
             Arrays that ``state_dict`` returned, on any backend.
-
-        Raises
-        ------
-        ConfigurationError, DataError
-            If the state does not fit. Nothing is changed in this case.
         """
         given = {name: np.asarray(value) for name, value in state.items()}
         given = without_options("the state of LBFGS", given, self._identity())

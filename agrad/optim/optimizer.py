@@ -43,13 +43,6 @@ class Optimizer(Declared, Stateful):
     options : dict of str to object
         Options by name. ``lr`` is a number, or a schedule: a function from the number of steps taken to the rate.
 
-    Raises
-    ------
-    ConfigurationError
-        If there are no parameters, a parameter occurs twice, or an option is out of range.
-    OperandError, DtypeError, NotDifferentiableError
-        If a parameter is not a Tensor, not floating-point, or not a leaf.
-
     Examples
     --------
     >>> model = agrad.nn.Linear(2, 1)
@@ -176,11 +169,6 @@ class Optimizer(Declared, Stateful):
         -------
         dict of str to object
             Numbers as floats, flags as Booleans, other options unchanged.
-
-        Raises
-        ------
-        ConfigurationError
-            If an option is out of range.
         """
         what, found = cls.__name__, dict(options)
         for name, check in cls.checks.items():
@@ -200,11 +188,6 @@ class Optimizer(Declared, Stateful):
         -------
         Transform
             Object with ``init(params)`` and ``update(grads, state, params)``.
-
-        Raises
-        ------
-        ConfigurationError
-            If an option is unknown or out of range, or ``lr`` is a schedule.
 
         Examples
         --------
@@ -236,14 +219,6 @@ class Optimizer(Declared, Stateful):
         ----------
         param_group : mapping of str to object
             ``params``, and options that differ from the options of the optimizer.
-
-        Raises
-        ------
-        ConfigurationError
-            If there are no parameters, a parameter is already in the optimizer, or an option is out of range. Nothing
-            is added in this case.
-        OperandError, DtypeError, NotDifferentiableError
-            If a parameter is not a Tensor, not floating-point, or not a leaf.
 
         Examples
         --------
@@ -514,8 +489,7 @@ class Optimizer(Declared, Stateful):
 
         Examples
         --------
-        >>> w = agrad.nn.Parameter(np.ones(2))
-        >>> state = agrad.optim.SGD([w], momentum=0.9).state_dict()
+        >>> state = agrad.optim.SGD([agrad.nn.Parameter(np.ones(2))], momentum=0.9).state_dict()
         >>> state["groups.0.momentum"], state["0.shape"]
         (array(0.9), array([2]))
         """

@@ -34,6 +34,8 @@ class LossScale(Stateful):
     from the device, eagerly or in a compiled function. Schedules count skipped steps, but the bias corrections of Adam
     do not. A custom optimizer receives its ``count`` as an array of shape ().
 
+    Reference: Micikevicius et al. 2018, arXiv:1710.03740.
+
     Parameters
     ----------
     *optimizers : Optimizer
@@ -47,22 +49,10 @@ class LossScale(Stateful):
     growth_interval : int
         Number of successful steps in a row before the scale grows.
 
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
-    OperandError
-        If an argument is not an optimizer.
-
-    Notes
-    -----
-    Micikevicius et al. 2018, arXiv:1710.03740.
-
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
-    >>> optimizer = agrad.optim.SGD([w], lr=0.1)
-    >>> scale = agrad.optim.LossScale(optimizer)
+    >>> scale = agrad.optim.LossScale(agrad.optim.SGD([w], lr=0.1))
     >>> scale((w * w).sum()).backward()
     >>> scale.step()
     >>> w.detach()
@@ -119,11 +109,6 @@ class LossScale(Stateful):
     def unscale(self) -> None:
         """Divide the gradients by the scale, to read or clip them before ``step``.
 
-        Raises
-        ------
-        ConfigurationError
-            If they are already divided, or no parameter has a gradient.
-
         Examples
         --------
         >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
@@ -153,11 +138,6 @@ class LossScale(Stateful):
 
     def step(self) -> None:
         """Step each optimizer if all gradients are finite, then adapt the scale.
-
-        Raises
-        ------
-        ConfigurationError
-            If no parameter has a gradient.
 
         Examples
         --------
@@ -211,11 +191,6 @@ class LossScale(Stateful):
         ----------
         state : mapping of str to array
             Arrays that ``state_dict`` returned, on any backend.
-
-        Raises
-        ------
-        DataError
-            If the state does not fit. Nothing is changed in this case.
         """
         given = {name: np.asarray(value) for name, value in state.items()}
         given = without_options("the state of LossScale", given, self._options())

@@ -49,11 +49,6 @@ class Constant(_Checked):
     lr : float
         Learning rate, at least 0.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``lr`` is not a number of at least 0.
-
     Examples
     --------
     >>> schedule = agrad.optim.Constant(0.1)
@@ -73,6 +68,8 @@ class Cosine(_Checked):
 
     ``schedule(n)`` is final + (lr - final) * (1 + cos(pi * n / steps)) / 2 up to n = steps.
 
+    Reference: Loshchilov and Hutter 2017, arXiv:1608.03983, without restarts.
+
     Parameters
     ----------
     lr : float
@@ -82,19 +79,9 @@ class Cosine(_Checked):
     final : float
         Final rate, at least 0.
 
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
-
-    Notes
-    -----
-    Loshchilov and Hutter 2017, arXiv:1608.03983, without restarts.
-
     Examples
     --------
-    >>> schedule = agrad.optim.Cosine(0.1, steps=100)
-    >>> [round(schedule(n), 4) for n in (0, 50, 100)]
+    >>> [round(agrad.optim.Cosine(0.1, steps=100)(n), 4) for n in (0, 50, 100)]
     [0.1, 0.05, 0.0]
     """
 
@@ -122,15 +109,9 @@ class Step(_Checked):
     factor : float
         Factor, at least 0.
 
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
-
     Examples
     --------
-    >>> schedule = agrad.optim.Step(0.1, every=10)
-    >>> [round(schedule(n), 4) for n in (0, 9, 10, 20)]
+    >>> [round(agrad.optim.Step(0.1, every=10)(n), 4) for n in (0, 9, 10, 20)]
     [0.1, 0.1, 0.01, 0.001]
     """
 
@@ -155,15 +136,9 @@ class Exponential(_Checked):
     factor : float
         Factor, at least 0.
 
-    Raises
-    ------
-    ConfigurationError
-        If an option is out of range.
-
     Examples
     --------
-    >>> schedule = agrad.optim.Exponential(0.1, 0.5)
-    >>> [round(schedule(n), 4) for n in range(4)]
+    >>> [round(agrad.optim.Exponential(0.1, 0.5)(n), 4) for n in range(4)]
     [0.1, 0.05, 0.025, 0.0125]
     """
 
@@ -180,6 +155,8 @@ class Warmup(_Checked):
 
     The rates of the first ``steps`` steps are multiplied by 1/steps, 2/steps, ..., 1.
 
+    Reference: Goyal et al. 2017, arXiv:1706.02677.
+
     Parameters
     ----------
     schedule : function
@@ -187,19 +164,9 @@ class Warmup(_Checked):
     steps : int
         Number of steps to the full rate, at least 1.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``schedule`` is not callable, or ``steps`` is not an integer of at least 1.
-
-    Notes
-    -----
-    Goyal et al. 2017, arXiv:1706.02677.
-
     Examples
     --------
-    >>> schedule = agrad.optim.Warmup(agrad.optim.Constant(0.1), steps=4)
-    >>> [round(schedule(n), 4) for n in range(6)]
+    >>> [round(agrad.optim.Warmup(agrad.optim.Constant(0.1), steps=4)(n), 4) for n in range(6)]
     [0.025, 0.05, 0.075, 0.1, 0.1, 0.1]
     """
 

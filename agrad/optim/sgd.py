@@ -24,6 +24,8 @@ class SGD(Optimizer):
     With the gradient g (plus ``weight_decay * p``), a step sets v = momentum * v + (1 - dampening) * g and p = p - lr *
     v. Without momentum, v is g.
 
+    Reference: Sutskever et al. 2013, Proceedings of ICML, with the sign and position of ``lr`` as in PyTorch.
+
     Parameters
     ----------
     params : iterable of Tensor, of (str, Tensor) or of dict
@@ -41,15 +43,6 @@ class SGD(Optimizer):
         True for Nesterov momentum: the step uses g + momentum * v.
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is negative, or ``nesterov`` is True without momentum or with dampening.
-
-    Notes
-    -----
-    Sutskever et al. 2013, Proceedings of ICML, with the sign and position of ``lr`` as in PyTorch.
 
     Examples
     --------
@@ -122,11 +115,6 @@ class ASGD(Optimizer):
         Weight decay: the multiple of the parameter that is added to its gradient.
     maximize : bool
         True to maximize the objective instead of minimizing it.
-
-    Raises
-    ------
-    ConfigurationError
-        If an option is negative.
 
     Notes
     -----

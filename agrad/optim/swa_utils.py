@@ -38,15 +38,9 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     function
         Function from (average, value, number of values so far) to decay * average + (1 - decay) * value.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``decay`` is out of range.
-
     Examples
     --------
-    >>> average = agrad.optim.swa_utils.get_ema_avg_fn(decay=0.9)
-    >>> average(np.array([1.0]), np.array([2.0]), 5)
+    >>> agrad.optim.swa_utils.get_ema_avg_fn(decay=0.9)(np.array([1.0]), np.array([2.0]), 5)
     array([1.1])
     """
     share("get_ema_avg_fn", "decay", decay)
@@ -63,8 +57,7 @@ def get_swa_avg_fn() -> Average:
 
     Examples
     --------
-    >>> average = agrad.optim.swa_utils.get_swa_avg_fn()
-    >>> average(np.array([1.0]), np.array([5.0]), 3)  # 5.0 is the fourth value
+    >>> agrad.optim.swa_utils.get_swa_avg_fn()(np.array([1.0]), np.array([5.0]), 3)  # 5.0 is the fourth value
     array([2.])
     """
 
@@ -92,15 +85,9 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     function
         Function from (averages, values, number of values so far) to the list of new averages.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``decay`` is out of range.
-
     Examples
     --------
-    >>> average = agrad.optim.swa_utils.get_ema_multi_avg_fn(decay=0.9)
-    >>> average([np.array([1.0])], [np.array([2.0])], 5)
+    >>> agrad.optim.swa_utils.get_ema_multi_avg_fn(decay=0.9)([np.array([1.0])], [np.array([2.0])], 5)
     [array([1.1])]
     """
     return _of_all(get_ema_avg_fn(decay))
@@ -116,8 +103,7 @@ def get_swa_multi_avg_fn() -> Averages:
 
     Examples
     --------
-    >>> average = agrad.optim.swa_utils.get_swa_multi_avg_fn()
-    >>> average([np.array([1.0])], [np.array([5.0])], 3)  # 5.0 is the fourth value
+    >>> agrad.optim.swa_utils.get_swa_multi_avg_fn()([np.array([1.0])], [np.array([5.0])], 3)  # 5.0 is the fourth value
     [array([2.])]
     """
     return _of_all(get_swa_avg_fn())
@@ -135,6 +121,9 @@ class AveragedModel(Module):
 
     It is a Module, so you can save, load, move and evaluate it like any other.
 
+    Reference: Izmailov et al. 2018, arXiv:1803.05407; Polyak and Juditsky 1992, SIAM Journal on Control and
+    Optimization 30, 838.
+
     Parameters
     ----------
     model : Module
@@ -147,17 +136,6 @@ class AveragedModel(Module):
         The same function for lists of parameters. It returns the new averages.
     use_buffers : bool
         True to average floating-point buffers as well. Otherwise, buffers are copied from the model.
-
-    Raises
-    ------
-    ConfigurationError
-        If both functions are given.
-    OperandError
-        If ``model`` is not a Module with parameters.
-
-    Notes
-    -----
-    Izmailov et al. 2018, arXiv:1803.05407; Polyak and Juditsky 1992, SIAM Journal on Control and Optimization 30, 838.
 
     Examples
     --------
@@ -216,11 +194,6 @@ class AveragedModel(Module):
         model : Module
             Model that was copied, or one with the same structure.
 
-        Raises
-        ------
-        OperandError
-            If the names or shapes of its parameters or buffers differ.
-
         Examples
         --------
         >>> model = agrad.nn.Linear(1, 1)
@@ -273,8 +246,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     Examples
     --------
     >>> model = agrad.nn.BatchNorm1d(2)
-    >>> batches = [np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[5.0, 6.0], [7.0, 8.0]])]
-    >>> agrad.optim.swa_utils.update_bn(batches, model)
+    >>> agrad.optim.swa_utils.update_bn([np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[5.0, 6.0], [7.0, 8.0]])], model)
     >>> model.running_mean
     Tensor([4.0, 5.0], dtype=float32, backend=numpy, device=cpu)
     """

@@ -51,13 +51,6 @@ def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dty
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Examples
     --------
     >>> key = agrad.random.key(0)
@@ -78,6 +71,8 @@ def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     Results are the same everywhere up to rounding. No sample is further out than 5.8 standard deviations in float32 and
     8.6 in float64.
 
+    Reference: Box and Muller 1958, Annals of Mathematical Statistics 29.
+
     Parameters
     ----------
     key : array
@@ -96,17 +91,6 @@ def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     array
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
-
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
-    Notes
-    -----
-    Box and Muller 1958, Annals of Mathematical Statistics 29.
 
     Examples
     --------
@@ -147,15 +131,6 @@ def truncated_normal(
     array
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
-
-    Raises
-    ------
-    ConfigurationError
-        If the bounds are numbers that do not ascend.
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
 
     Notes
     -----
@@ -203,13 +178,6 @@ def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = N
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     -log(u) * scale with u uniform on (0, 1).
@@ -247,15 +215,6 @@ def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
     array
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``alpha`` is a number not above 0; the values of an array are not read.
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
 
     Notes
     -----
@@ -302,15 +261,6 @@ def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: A
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``alpha`` is a number not above 0; the values of an array are not read.
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     Drawn by Marsaglia and Tsang 2000, ACM TOMS 26. The derivative with respect to ``alpha`` is the implicit one of
@@ -349,15 +299,6 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> a
     array
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
-
-    Raises
-    ------
-    ConfigurationError
-        If a concentration is a number not above 0.
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
 
     Notes
     -----
@@ -401,21 +342,13 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
         Array of shape ``(*shape, alpha.shape[-1])`` that sums to 1 along the last axis. A Tensor if the key is a
         Tensor, otherwise an array of the library of the key. It is on the device of the key.
 
-    Raises
-    ------
-    ShapeError
-        If ``alpha`` has no axes, or does not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     The softmax of logarithms of gamma distributed numbers.
 
     Examples
     --------
-    >>> key = agrad.random.key(0)
-    >>> sample = agrad.random.dirichlet(key, np.asarray([1.0, 2.0, 3.0]))
+    >>> sample = agrad.random.dirichlet(agrad.random.key(0), np.asarray([1.0, 2.0, 3.0]))
     >>> np.round(sample, 4)
     Tensor([0.3356, 0.3016, 0.3629], dtype=float64, backend=numpy, device=cpu)
     >>> round(agrad.sum(sample).item(), 6)

@@ -33,13 +33,6 @@ def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> agrad.Tensor:
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the shape is not one.
-    DtypeError
-        If the dtype is not an unsigned integer one.
-
     Notes
     -----
     The generator's 64-bit words in order, each cut into integers from the low bits on. In uint64 they are the words
@@ -47,8 +40,7 @@ def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> agrad.Tensor:
 
     Examples
     --------
-    >>> key = agrad.random.key(0)
-    >>> agrad.random.bits(key, 3)
+    >>> agrad.random.bits(agrad.random.key(0), 3)
     Tensor([3392549196, 374689182, 1731006428], dtype=uint32, backend=numpy, device=cpu)
     """
     checked(key, "bits")
@@ -92,19 +84,9 @@ def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ConfigurationError
-        If the range is empty, has more than 2**63 integers, or exceeds the dtype.
-    OperandError
-        If a bound is not an integer.
-    DtypeError
-        If the dtype is not an integer one.
-
     Examples
     --------
-    >>> key = agrad.random.key(0)
-    >>> agrad.random.randint(key, 1, 7, 6)
+    >>> agrad.random.randint(agrad.random.key(0), 1, 7, 6)
     Tensor([1, 3, 4, 6, 6, 2], dtype=int64, backend=numpy, device=cpu)
     """
     checked(key, "randint")
@@ -144,17 +126,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> agrad.Tensor:
         Array of Booleans. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It is on the
         device of the key.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``p`` is a number outside of 0 to 1.
-    ShapeError
-        If the key is not one, or ``p`` does not broadcast to ``shape``.
-
     Examples
     --------
-    >>> key = agrad.random.key(0)
-    >>> agrad.random.bernoulli(key, 0.25, 6)
+    >>> agrad.random.bernoulli(agrad.random.key(0), 0.25, 6)
     Tensor([False, True, False, False, False, False], dtype=bool, backend=numpy, device=cpu)
     """
     checked(key, "bernoulli")
@@ -170,6 +144,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> agrad.Tensor:
 @of_first
 def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> agrad.Tensor:
     """Draw indices along an axis with probabilities proportional to ``exp(logits)``.
+
+    Reference: The result is the index of the largest logit after independent Gumbel noise is added: E. J. Gumbel 1954.
 
     Parameters
     ----------
@@ -187,15 +163,6 @@ def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> 
     array
         Array of integers. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It is on the
         device of the key.
-
-    Raises
-    ------
-    ShapeError
-        If ``logits`` has no axes, the axis has length 0, or the rest does not broadcast to ``shape``.
-
-    Notes
-    -----
-    The result is the index of the largest logit after independent Gumbel noise is added: E. J. Gumbel 1954.
 
     Examples
     --------
@@ -239,13 +206,6 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> agrad.Tensor:
     array
         Array of integers of shape (n,), or the shuffled ``x``; differentiable with respect to ``x``. A Tensor if the
         key is a Tensor, otherwise an array of the library of the key. It is on the device of the key.
-
-    Raises
-    ------
-    ShapeError
-        If the axis is out of range.
-    OperandError
-        If ``x`` is neither an integer of 0 or more nor an array with axes.
 
     Examples
     --------
@@ -305,15 +265,6 @@ def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = 
         Array of integers, or of elements of ``a``; differentiable with respect to ``a``. A Tensor if the key is a
         Tensor, otherwise an array of the library of the key. It is on the device of the key.
 
-    Raises
-    ------
-    ConfigurationError
-        If more are drawn than there are.
-    ShapeError
-        If ``p`` has another shape, or the axis is out of range.
-    OperandError
-        If ``a`` is neither an integer of 0 or more nor an array with axes.
-
     Notes
     -----
     Without replacement the positions are drawn one after the other, each with the probabilities of the remaining ones:
@@ -321,8 +272,7 @@ def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = 
 
     Examples
     --------
-    >>> key = agrad.random.key(0)
-    >>> agrad.random.choice(key, np.asarray([10, 20, 30, 40]), 3, replace=False)
+    >>> agrad.random.choice(agrad.random.key(0), np.asarray([10, 20, 30, 40]), 3, replace=False)
     Tensor([30, 20, 10], dtype=int64, backend=numpy, device=cpu)
     """
     checked(key, "choice")

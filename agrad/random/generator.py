@@ -21,11 +21,6 @@ class Generator(Stateful):
     seed : int
         An integer from 0 to 2**128 - 1.
 
-    Raises
-    ------
-    ConfigurationError
-        If the seed is anything else.
-
     Examples
     --------
     >>> generator = agrad.random.Generator(0)
@@ -59,11 +54,6 @@ class Generator(Stateful):
         Tensor
             A key: Tensor of shape (4,), uint32. Inside ``vmap`` with ``randomness="different"``, each batch element has
             a different key.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is called under ``vmap`` without ``randomness``.
 
         Examples
         --------
@@ -115,13 +105,6 @@ class Generator(Stateful):
         ----------
         state : mapping of str to int
             A state that ``state`` returned.
-
-        Raises
-        ------
-        DataError
-            If it has other names.
-        ConfigurationError
-            If a value is not an integer from 0 to 2**128 - 1.
 
         Examples
         --------

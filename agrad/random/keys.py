@@ -31,11 +31,6 @@ def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.T
     Tensor
         A Tensor of shape (4,), uint32. A plain array of this shape and dtype is also a key.
 
-    Raises
-    ------
-    ConfigurationError
-        If the seed is anything else.
-
     Examples
     --------
     >>> key = agrad.random.key(0)
@@ -65,17 +60,9 @@ def split(key: Any, /, n: int = 2) -> agrad.Tensor:
     array
         The keys as rows: array of shape (n, 4), uint32.
 
-    Raises
-    ------
-    ShapeError
-        If ``key`` is not one key.
-    ConfigurationError
-        If ``n`` is not an integer of 0 or more.
-
     Examples
     --------
-    >>> key = agrad.random.key(0)
-    >>> first, second = agrad.random.split(key)
+    >>> first, second = agrad.random.split(agrad.random.key(0))
     >>> np.round(agrad.random.normal(first, 3), 4)
     Tensor([1.0157, -0.759, 1.4281], dtype=float64, backend=numpy, device=cpu)
     >>> np.round(agrad.random.normal(second, 3), 4)
@@ -100,18 +87,10 @@ def fold_in(key: Any, data: int, /) -> agrad.Tensor:
     array
         A key: array of shape (4,), uint32.
 
-    Raises
-    ------
-    ShapeError
-        If ``key`` is not one key.
-    ConfigurationError
-        If ``data`` is anything else.
-
     Examples
     --------
     >>> key = agrad.random.key(0)
-    >>> keys = [agrad.random.fold_in(key, epoch) for epoch in range(3)]
-    >>> [round(agrad.random.uniform(key).item(), 4) for key in keys]
+    >>> [round(agrad.random.uniform(key).item(), 4) for key in [agrad.random.fold_in(key, epoch) for epoch in range(3)]]
     [0.6445, 0.5337, 0.9004]
     """
     whole = number(data, "fold_in", "data", 2**128)

@@ -52,13 +52,6 @@ def laplace(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     log(2 u) for uniform u below 1/2, and -log(2 - 2 u) above.
@@ -98,13 +91,6 @@ def gumbel(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     -log(-log(u)) with u uniform on (0, 1).
@@ -142,13 +128,6 @@ def logistic(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, d
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     log(u / (1 - u)) with u uniform on (0, 1).
@@ -185,13 +164,6 @@ def cauchy(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     array
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
-
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
 
     Notes
     -----
@@ -232,13 +204,6 @@ def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, *, dtype: Any = None
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     sqrt(-2 log(u)) * scale with u uniform on (0, 1).
@@ -278,15 +243,6 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = None, *, 
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``concentration`` is a number not above 0; the values of an array are not read.
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     (-log(u))**(1 / concentration) * scale with u uniform on (0, 1).
@@ -325,15 +281,6 @@ def pareto(key: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> agrad.T
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``b`` is a number not above 0; the values of an array are not read.
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     u**(-1 / b) with u uniform on (0, 1).
@@ -371,13 +318,6 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, *, dtype: Any = Non
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     The exponential of normal numbers.
@@ -413,15 +353,6 @@ def chisquare(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> agr
     array
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``df`` is a number not above 0; the values of an array are not read.
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
 
     Notes
     -----
@@ -459,15 +390,6 @@ def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tenso
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
 
-    Raises
-    ------
-    ConfigurationError
-        If ``df`` is a number not above 0; the values of an array are not read.
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
-
     Notes
     -----
     A normal number divided by the square root of a chi-square number over ``df``. The gradient is the one of the
@@ -475,8 +397,7 @@ def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tenso
 
     Examples
     --------
-    >>> key = agrad.random.key(0)
-    >>> np.round(agrad.random.t(key, 5.0, 4), 4)
+    >>> np.round(agrad.random.t(agrad.random.key(0), 5.0, 4), 4)
     Tensor([-1.8379, -2.0539, -0.2018, -2.3857], dtype=float64, backend=numpy, device=cpu)
     """
     found, kind = shape_and_dtype(key, shape, dtype, "t", df)
@@ -506,13 +427,6 @@ def maxwell(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
     array
         Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
         is on the device of the key.
-
-    Raises
-    ------
-    ShapeError
-        If the key is not one, or the parameters do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
 
     Notes
     -----
@@ -553,13 +467,6 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dty
     array
         Array of shape ``(*shape, n)``. A Tensor if the key is a Tensor, otherwise an array of the library of the key.
         It is on the device of the key.
-
-    Raises
-    ------
-    ShapeError
-        If the key is not one, ``mean`` or ``cov`` has another shape, or they do not broadcast to ``shape``.
-    DtypeError
-        If the dtype is neither float32 nor float64.
 
     Notes
     -----

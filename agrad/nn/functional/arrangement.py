@@ -43,8 +43,7 @@ def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Leng
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, h, w) or (c, h, w).
+    x : array of shape (n, c, h, w) or (c, h, w)
     kernel_size : int or tuple of int
         Window size.
     dilation : int or tuple of int
@@ -56,13 +55,11 @@ def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Leng
 
     Returns
     -------
-    array
-        Array of shape (n, c * k, windows) or (c * k, windows), for windows of k elements.
+    array of shape (n, c * k, windows) or (c * k, windows), for windows of k elements
 
     Examples
     --------
-    >>> x = np.arange(9.0).reshape(1, 1, 3, 3)
-    >>> agrad.nn.functional.unfold(x, (2, 2))[0]
+    >>> agrad.nn.functional.unfold(np.arange(9.0).reshape(1, 1, 3, 3), (2, 2))[0]
     array([[0., 1., 3., 4.],
            [1., 2., 4., 5.],
            [3., 4., 6., 7.],
@@ -92,8 +89,7 @@ def fold(
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c * k, windows) or (c * k, windows), for windows of k elements.
+    x : array of shape (n, c * k, windows) or (c * k, windows), for windows of k elements
     output_size : int or tuple of int
         Lengths of the last two axes of the result.
     kernel_size : int or tuple of int
@@ -107,8 +103,7 @@ def fold(
 
     Returns
     -------
-    array
-        Array of shape (n, c, h, w) or (c, h, w).
+    array of shape (n, c, h, w) or (c, h, w)
 
     Examples
     --------
@@ -143,31 +138,21 @@ def _image(name: str, x: Any, factor: Any, what: str) -> tuple[tuple[int, ...], 
 def pixel_shuffle(x: Any, /, upscale_factor: int) -> Any:
     """Rearrange groups of r**2 channels into images of r times the size.
 
+    Reference: W. Shi et al. (2016), arXiv:1609.05158.
+
     Parameters
     ----------
-    x : array
-        Array of shape (..., c * r**2, h, w).
+    x : array of shape (..., c * r**2, h, w)
     upscale_factor : int
         Factor r.
 
     Returns
     -------
-    array
-        Array of shape (..., c, h * r, w * r).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the number of channels is not a multiple of r**2, or ``upscale_factor`` is below 1.
-
-    Notes
-    -----
-    W. Shi et al. (2016), arXiv:1609.05158.
+    array of shape (..., c, h * r, w * r)
 
     Examples
     --------
-    >>> x = np.array([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]])
-    >>> agrad.nn.functional.pixel_shuffle(x, 2)[0, 0]
+    >>> agrad.nn.functional.pixel_shuffle(np.array([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]]), 2)[0, 0]
     array([[1., 2.],
            [3., 4.]])
     """
@@ -188,25 +173,17 @@ def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., c, h * r, w * r).
+    x : array of shape (..., c, h * r, w * r)
     downscale_factor : int
         Factor r.
 
     Returns
     -------
-    array
-        Array of shape (..., c * r**2, h, w).
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If height or width is not a multiple of r, or ``downscale_factor`` is below 1.
+    array of shape (..., c * r**2, h, w)
 
     Examples
     --------
-    >>> x = np.array([[[[1.0, 2.0], [3.0, 4.0]]]])
-    >>> agrad.nn.functional.pixel_unshuffle(x, 2).ravel()
+    >>> agrad.nn.functional.pixel_unshuffle(np.array([[[[1.0, 2.0], [3.0, 4.0]]]]), 2).ravel()
     array([1., 2., 3., 4.])
     """
     (*lead, c, h, w), r = _image("pixel_unshuffle", x, downscale_factor, "downscale_factor")
@@ -222,31 +199,21 @@ def pixel_unshuffle(x: Any, /, downscale_factor: int) -> Any:
 def channel_shuffle(x: Any, /, groups: int) -> Any:
     """Interleave the channels of all groups.
 
+    Reference: X. Zhang et al. (2018), arXiv:1707.01083.
+
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, ...) with at least three axes.
+    x : array of shape (n, c, ...) with at least three axes
     groups : int
         Number of groups, of ``c // groups`` channels each.
 
     Returns
     -------
-    array
-        Array of the same shape.
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If the number of channels is not a multiple of ``groups``, or ``groups`` is below 1.
-
-    Notes
-    -----
-    X. Zhang et al. (2018), arXiv:1707.01083.
+    array of the same shape
 
     Examples
     --------
-    >>> x = np.array([[[1.0], [2.0], [3.0], [4.0]]])
-    >>> agrad.nn.functional.channel_shuffle(x, 2).ravel()
+    >>> agrad.nn.functional.channel_shuffle(np.array([[[1.0], [2.0], [3.0], [4.0]]]), 2).ravel()
     array([1., 3., 2., 4.])
     """
     shape, groups = _image("channel_shuffle", x, groups, "groups")
@@ -272,13 +239,7 @@ def one_hot(x: Any, /, num_classes: int = -1) -> Any:
 
     Returns
     -------
-    array
-        Array of shape (..., num_classes), int64.
-
-    Raises
-    ------
-    DtypeError, ConfigurationError, OperandError
-        If the labels are not integers, ``num_classes`` is below 1, or a label is out of range.
+    array of shape (..., num_classes), int64
 
     Examples
     --------

@@ -144,10 +144,8 @@ def scaled_dot_product_attention(
     ----------
     query : array
         Array of shape (..., l, e) and a real floating-point dtype. The leading axes broadcast.
-    key : array
-        Array of shape (..., s, e).
-    value : array
-        Array of shape (..., s, d).
+    key : array of shape (..., s, e)
+    value : array of shape (..., s, d)
     attn_mask : array, optional
         Array that broadcasts to (..., l, s): Boolean, False to mask a key, or numbers to add to the scores. The result
         is 0 if all keys of a query are masked.
@@ -164,15 +162,7 @@ def scaled_dot_product_attention(
 
     Returns
     -------
-    array
-        Array of shape (..., l, d).
-
-    Raises
-    ------
-    ShapeError, DtypeError
-        If the shapes do not fit, or a dtype is not real.
-    ConfigurationError
-        If ``is_causal`` and ``attn_mask`` are both given, or ``dropout_p`` is not between 0 and 1.
+    array of shape (..., l, d)
 
     Notes
     -----
@@ -182,8 +172,7 @@ def scaled_dot_product_attention(
     Examples
     --------
     >>> query, key = np.array([[1000.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> value = np.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> agrad.nn.functional.scaled_dot_product_attention(query, key, value)
+    >>> agrad.nn.functional.scaled_dot_product_attention(query, key, np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([[1., 2.]])
     """
     if is_causal and attn_mask is not None:

@@ -112,20 +112,11 @@ def nll_loss(
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of ``labels``.
-
-    Raises
-    ------
-    OperandError, ShapeError, DtypeError
-        If labels, probabilities and weights do not fit.
-    IndexRangeError
-        If labels in a NumPy array are out of range.
+    array of shape (), or of the shape of ``labels``
 
     Examples
     --------
-    >>> log_probability = np.log([[0.5, 0.5], [0.25, 0.75]])
-    >>> agrad.nn.functional.nll_loss(log_probability, np.array([0, 0]), reduction="none").round(4)
+    >>> agrad.nn.functional.nll_loss(np.log([[0.5, 0.5], [0.25, 0.75]]), np.array([0, 0]), reduction="none").round(4)
     array([0.6931, 1.3863])
     """
     check_reduction("nll_loss", reduction)
@@ -154,8 +145,7 @@ def cross_entropy(
 
     Parameters
     ----------
-    logits : array
-        Array of shape (n, c, ...) or (c,), and a real floating-point dtype.
+    logits : array of shape (n, c, ...) or (c,), and a real floating-point dtype
     target : array
         Integers in range(c) of shape (n, ...) or (), or probabilities of the shape of ``logits``.
     weight : array, optional
@@ -170,17 +160,7 @@ def cross_entropy(
 
     Returns
     -------
-    array
-        Array of shape (), or (n, ...).
-
-    Raises
-    ------
-    OperandError, ShapeError, DtypeError
-        If labels, logits and weights do not fit.
-    IndexRangeError
-        If labels in a NumPy array are out of range.
-    ConfigurationError
-        If an option has another value.
+    array of shape (), or (n, ...)
 
     Examples
     --------

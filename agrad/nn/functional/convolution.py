@@ -73,12 +73,10 @@ def _conv(
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a floating-point dtype.
+    x : array of shape (n, c, {axes}) or (c, {axes}), and a floating-point dtype
     weight : array
         Kernels of shape (o, c // groups, {kernel}) and the dtype of ``x``.
-    bias : array, optional
-        Array of shape (o,), added to each channel.
+    bias : array of shape (o,), added to each channel, optional
     stride : int or tuple of int
         Stride between the positions of a kernel.
     padding : int, tuple of int, "valid" or "same"
@@ -140,12 +138,10 @@ def _conv_transpose(
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a floating-point dtype.
+    x : array of shape (n, c, {axes}) or (c, {axes}), and a floating-point dtype
     weight : array
         Kernels of shape (c, o // groups, {kernel}) and the dtype of ``x``.
-    bias : array, optional
-        Array of shape (o,), added to each channel.
+    bias : array of shape (o,), added to each channel, optional
     stride, padding : int or tuple of int
         Same as for ``conv{n}d``.
     output_padding : int or tuple of int

@@ -85,6 +85,8 @@ def ctc_loss(
     The loss is the negative log-probability of all alignments of the targets. The derivative is exact for any
     ``log_probs``. The PyTorch derivative is correct only after a ``log_softmax``, and both are equal in this case.
 
+    Reference: A. Graves et al. (2006), "Connectionist temporal classification".
+
     Parameters
     ----------
     log_probs : array
@@ -106,19 +108,7 @@ def ctc_loss(
 
     Returns
     -------
-    array
-        Array of shape (), or (n,).
-
-    Raises
-    ------
-    ShapeError, DtypeError, ConfigurationError
-        If a shape or dtype does not fit, or an option is invalid.
-    OperandError
-        If lengths or targets in a NumPy array are out of range.
-
-    Notes
-    -----
-    A. Graves et al. (2006), "Connectionist temporal classification".
+    array of shape (), or (n,)
 
     Examples
     --------

@@ -70,10 +70,11 @@ def _alpha_dropped(name: str, x: Any, p: float, training: bool, key: Any, lead: 
 def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Zero random elements of ``x`` and divide the others by 1 - p.
 
+    Reference: N. Srivastava et al. (2014), Journal of Machine Learning Research 15.
+
     Parameters
     ----------
-    x : array
-        Array of any shape and a floating-point dtype.
+    x : array of any shape and a floating-point dtype
     p : float
         Probability of zeroing an element, from 0 to 1, rounded to the nearest multiple of 2**-32.
     training : bool
@@ -85,17 +86,7 @@ def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ConfigurationError, DtypeError
-        If ``p`` is not between 0 and 1, or the dtype is not floating-point.
-
-    Notes
-    -----
-    N. Srivastava et al. (2014), Journal of Machine Learning Research 15.
+    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -115,6 +106,8 @@ _LEADS = {1: {2: 1, 3: 2}, 2: {3: 2, 4: 2}, 3: {4: 1, 5: 2}}
 def _dropout(spatial: int, x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Zero random channels of ``x`` and divide the others by 1 - p.
 
+    Reference: J. Tompson et al. (2015), arXiv:1411.4280.
+
     Parameters
     ----------
     x : array
@@ -129,12 +122,7 @@ def _dropout(spatial: int, x: Any, /, p: float = 0.5, training: bool = True, *, 
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Notes
-    -----
-    J. Tompson et al. (2015), arXiv:1411.4280.
+    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -165,10 +153,11 @@ def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any
     Dropped elements take the limit of ``selu``. The result is scaled and shifted so that mean 0 and variance 1 are
     preserved.
 
+    Reference: G. Klambauer et al. (2017), arXiv:1706.02515.
+
     Parameters
     ----------
-    x : array
-        Array of any shape and a real floating-point dtype.
+    x : array of any shape and a real floating-point dtype
     p : float
         Probability of replacing an element, from 0 to 1. At 1 all results are 0, as in PyTorch.
     training : bool
@@ -178,17 +167,7 @@ def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ConfigurationError, DtypeError
-        If ``p`` is not between 0 and 1, or the dtype is not real floating-point.
-
-    Notes
-    -----
-    G. Klambauer et al. (2017), arXiv:1706.02515.
+    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -208,10 +187,11 @@ def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, 
     Dropped elements take the limit of ``selu``. The result is scaled and shifted so that mean 0 and variance 1 are
     preserved.
 
+    Reference: G. Klambauer et al. (2017), arXiv:1706.02515.
+
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, ...) and a real floating-point dtype.
+    x : array of shape (n, c, ...) and a real floating-point dtype
     p : float
         Probability of replacing a channel, from 0 to 1. At 1 all results are 0, as in PyTorch.
     training : bool
@@ -221,17 +201,7 @@ def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, 
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ShapeError, ConfigurationError, DtypeError
-        If the array has fewer than two axes, ``p`` is not between 0 and 1, or the dtype is not real floating-point.
-
-    Notes
-    -----
-    G. Klambauer et al. (2017), arXiv:1706.02515.
+    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -249,10 +219,11 @@ def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, 
 def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, *, key: Any = None) -> Any:
     """Apply a leaky ReLU with a random negative slope.
 
+    Reference: B. Xu et al. (2015), arXiv:1505.00853.
+
     Parameters
     ----------
-    x : array
-        Array of any shape and a real floating-point dtype.
+    x : array of any shape and a real floating-point dtype
     lower, upper : float
         Bounds of the negative slope.
     training : bool
@@ -262,17 +233,7 @@ def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``lower`` is greater than ``upper``.
-
-    Notes
-    -----
-    B. Xu et al. (2015), arXiv:1505.00853.
+    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -292,6 +253,8 @@ def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
 def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -1, *, key: Any = None) -> Any:
     """Sample from the Gumbel-softmax distribution, differentiably.
 
+    Reference: E. Jang, S. Gu and B. Poole (2017), arXiv:1611.01144.
+
     Parameters
     ----------
     x : array
@@ -307,22 +270,11 @@ def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``tau`` is not greater than 0.
-
-    Notes
-    -----
-    E. Jang, S. Gu and B. Poole (2017), arXiv:1611.01144.
+    array of the shape and dtype of ``x``
 
     Examples
     --------
-    >>> x = np.log([0.1, 0.2, 0.7])
-    >>> y = agrad.nn.functional.gumbel_softmax(x, hard=True, key=agrad.random.key(0))
+    >>> y = agrad.nn.functional.gumbel_softmax(np.log([0.1, 0.2, 0.7]), hard=True, key=agrad.random.key(0))
     >>> float(y.sum()), float(y.max())
     (1.0, 1.0)
     """

@@ -21,17 +21,14 @@ def linear(x: Any, weight: Any, bias: Any = None) -> agrad.Tensor:
 
     Parameters
     ----------
-    x : array
-        Array of shape (..., in_features) and a floating-point dtype.
+    x : array of shape (..., in_features) and a floating-point dtype
     weight : array
         Array of shape (out_features, in_features), or (in_features,). The layer ``nn.Linear`` stores the transpose.
-    bias : array, optional
-        Array of shape (out_features,), or () with a 1-D weight.
+    bias : array of shape (out_features,), or () with a 1-D weight, optional
 
     Returns
     -------
-    array
-        Array of shape (..., out_features), or (...) with a 1-D weight.
+    array of shape (..., out_features), or (...) with a 1-D weight
 
     Examples
     --------
@@ -56,20 +53,12 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> agrad.Tensor:
     x1, x2 : array
         Arrays of shapes (..., in1_features) and (..., in2_features), which are equal except for the last axis, and the
         same floating-point dtype.
-    weight : array
-        Array of shape (out_features, in1_features, in2_features).
-    bias : array, optional
-        Array of shape (out_features,).
+    weight : array of shape (out_features, in1_features, in2_features)
+    bias : array of shape (out_features,), optional
 
     Returns
     -------
-    array
-        Array of shape (..., out_features).
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit.
+    array of shape (..., out_features)
 
     Examples
     --------
@@ -106,13 +95,7 @@ def embedding(numbers: Any, weight: Any, /, padding_idx: int | None = None) -> A
 
     Returns
     -------
-    array
-        Array of shape (..., d) and the dtype of ``weight``.
-
-    Raises
-    ------
-    ShapeError, DtypeError, ConfigurationError, OperandError
-        If the table is not 2-D, the indices are not integers, or an index or ``padding_idx`` is out of range.
+    array of shape (..., d) and the dtype of ``weight``
 
     Examples
     --------
@@ -196,13 +179,7 @@ def embedding_bag(
 
     Returns
     -------
-    array
-        Array of shape (bags, d) and the dtype of ``weight``.
-
-    Raises
-    ------
-    ShapeError, DtypeError, ConfigurationError, OperandError
-        If a shape or dtype does not fit, an option is invalid, or an index is out of range.
+    array of shape (bags, d) and the dtype of ``weight``
 
     Examples
     --------

@@ -86,10 +86,11 @@ def grid_sample(
 ) -> Any:
     """Sample images at the points of a grid.
 
+    Reference: M. Jaderberg et al. (2015), "Spatial transformer networks".
+
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, h, w) or (n, c, d, h, w), and a real floating-point dtype.
+    x : array of shape (n, c, h, w) or (n, c, d, h, w), and a real floating-point dtype
     grid : array
         Coordinates, of shape (n, h2, w2, 2) or (n, d2, h2, w2, 3) and the dtype of ``x``: for each point, the
         coordinate along the last axis of ``x`` comes first. -1 and 1 are the ends of an axis. The result at NaN is NaN.
@@ -103,12 +104,7 @@ def grid_sample(
 
     Returns
     -------
-    array
-        Array of shape (n, c, h2, w2) or (n, c, d2, h2, w2).
-
-    Notes
-    -----
-    M. Jaderberg et al. (2015), "Spatial transformer networks".
+    array of shape (n, c, h2, w2) or (n, c, d2, h2, w2)
 
     Examples
     --------
@@ -163,13 +159,7 @@ def affine_grid(theta: Any, /, size: Sequence[int], align_corners: bool | None =
 
     Returns
     -------
-    array
-        Array of shape (n, h, w, 2) or (n, d, h, w, 3).
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit.
+    array of shape (n, h, w, 2) or (n, d, h, w, 3)
 
     Examples
     --------

@@ -149,8 +149,7 @@ def interpolate(
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, ...) with one, two or three spatial axes, and a real floating-point dtype.
+    x : array of shape (n, c, ...) with one, two or three spatial axes, and a real floating-point dtype
     size : int or tuple of int, optional
         Lengths of the spatial axes in the result.
     scale_factor : float or tuple of float, optional
@@ -169,8 +168,7 @@ def interpolate(
 
     Returns
     -------
-    array
-        Array of shape (n, c, ...) and the dtype of ``x``.
+    array of shape (n, c, ...) and the dtype of ``x``
 
     Notes
     -----

@@ -62,8 +62,7 @@ def mse_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", wei
 
     Parameters
     ----------
-    prediction, target : array
-        Arrays of the same shape and real dtypes.
+    prediction, target : arrays of the same shape and real dtypes
     reduction : {"mean", "sum", "none"}
         Reduction over all elements.
     weight : array, optional
@@ -71,15 +70,7 @@ def mse_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", wei
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the arguments.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, even if they would broadcast.
-    DtypeError
-        If the difference is complex.
+    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -98,8 +89,7 @@ def l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", weig
 
     Parameters
     ----------
-    prediction, target : array
-        Arrays of the same shape and real dtypes.
+    prediction, target : arrays of the same shape and real dtypes
     reduction : {"mean", "sum", "none"}
         Reduction over all elements.
     weight : array, optional
@@ -107,15 +97,7 @@ def l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", weig
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the arguments.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, even if they would broadcast.
-    DtypeError
-        If the difference is complex.
+    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -136,10 +118,11 @@ def huber_loss(
 
     The loss is ``d**2 / 2`` for ``d = abs(difference)`` up to ``delta``, otherwise ``delta * (d - delta / 2)``.
 
+    Reference: P. Huber (1964), Annals of Mathematical Statistics 35.
+
     Parameters
     ----------
-    prediction, target : array
-        Arrays of the same shape and real dtypes.
+    prediction, target : arrays of the same shape and real dtypes
     reduction : {"mean", "sum", "none"}
         Reduction over all elements.
     delta : float
@@ -149,21 +132,7 @@ def huber_loss(
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the arguments.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, even if they would broadcast.
-    DtypeError
-        If the difference is complex.
-    ConfigurationError
-        If ``delta`` is not greater than 0.
-
-    Notes
-    -----
-    P. Huber (1964), Annals of Mathematical Statistics 35.
+    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -190,10 +159,11 @@ def smooth_l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean
 
     The loss is ``d**2 / (2 * beta)`` for ``d = abs(difference)`` below ``beta``, otherwise ``d - beta / 2``.
 
+    Reference: R. Girshick (2015), arXiv:1504.08083.
+
     Parameters
     ----------
-    prediction, target : array
-        Arrays of the same shape and real dtypes.
+    prediction, target : arrays of the same shape and real dtypes
     reduction : {"mean", "sum", "none"}
         Reduction over all elements.
     beta : float
@@ -201,21 +171,7 @@ def smooth_l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the arguments.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, even if they would broadcast.
-    DtypeError
-        If the difference is complex.
-    ConfigurationError
-        If ``beta`` is below 0.
-
-    Notes
-    -----
-    R. Girshick (2015), arXiv:1504.08083.
+    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -257,8 +213,7 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
 
     Parameters
     ----------
-    probability, target : array
-        Arrays of the same shape and real floating-point dtypes.
+    probability, target : arrays of the same shape and real floating-point dtypes
     weight : array, optional
         Factor of each loss, of a shape that broadcasts.
     reduction : {"mean", "sum", "none"}
@@ -266,15 +221,7 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the arguments.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, even if they would broadcast.
-    OperandError
-        If a NumPy array of probabilities has an element outside 0 to 1.
+    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -311,13 +258,7 @@ def binary_cross_entropy_with_logits(
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the arguments.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, even if they would broadcast.
+    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -353,13 +294,7 @@ def kl_div(x: Any, target: Any, /, reduction: Batchmean = "mean", log_target: bo
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the arguments.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, even if they would broadcast.
+    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -402,15 +337,7 @@ def gaussian_nll_loss(
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the arguments.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes of means and values differ, even if they would broadcast.
-    ConfigurationError
-        If ``eps`` is not greater than 0.
+    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -453,13 +380,7 @@ def poisson_nll_loss(
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the arguments.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, even if they would broadcast.
+    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -496,6 +417,8 @@ def triplet_margin_loss(
 
     The loss is ``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, where d is ``pairwise_distance``.
 
+    Reference: V. Balntas et al. (2016), Proceedings of BMVC.
+
     Parameters
     ----------
     anchor, positive, negative : array
@@ -513,18 +436,12 @@ def triplet_margin_loss(
 
     Returns
     -------
-    array
-        Array of shape (), or of the broadcast shape without the last axis.
-
-    Notes
-    -----
-    V. Balntas et al. (2016), Proceedings of BMVC.
+    array of shape (), or of the broadcast shape without the last axis
 
     Examples
     --------
     >>> anchor, positive, negative = np.zeros((1, 2)), np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]])
-    >>> loss = agrad.nn.functional.triplet_margin_loss(anchor, positive, negative, margin=6.0)
-    >>> round(float(loss), 4)
+    >>> round(float(agrad.nn.functional.triplet_margin_loss(anchor, positive, negative, margin=6.0)), 4)
     1.0
     """
     if not margin > 0:
@@ -557,8 +474,7 @@ def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0,
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of ``target``.
+    array of shape (), or of the shape of ``target``
 
     Examples
     --------

@@ -31,8 +31,7 @@ def _lp_pool(
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype.
+    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
     norm_type : float
         Order p, greater than 0.
     kernel_size : int or tuple of int
@@ -44,8 +43,7 @@ def _lp_pool(
 
     Returns
     -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
+    array of shape (n, c, ...) or (c, ...)
 
     Examples
     --------

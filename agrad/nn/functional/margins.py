@@ -40,8 +40,7 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
 
     Returns
     -------
-    array
-        Array of shape (), or of the broadcast shape.
+    array of shape (), or of the broadcast shape
 
     Examples
     --------
@@ -73,8 +72,7 @@ def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction:
 
     Returns
     -------
-    array
-        Array of shape (), or of the broadcast shape.
+    array of shape (), or of the broadcast shape
 
     Examples
     --------
@@ -103,13 +101,7 @@ def soft_margin_loss(x: Any, target: Any, /, reduction: Reduction = "mean") -> A
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the arguments.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, even if they would broadcast.
+    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -161,15 +153,7 @@ def multi_margin_loss(
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of ``labels``.
-
-    Raises
-    ------
-    ShapeError, DtypeError, ConfigurationError
-        If the shapes or dtypes do not fit, or an option is invalid.
-    OperandError
-        If labels in a NumPy array are out of range.
+    array of shape (), or of the shape of ``labels``
 
     Examples
     --------
@@ -220,15 +204,7 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: Reduction = "mean"
 
     Returns
     -------
-    array
-        Array of shape (), or (n,).
-
-    Raises
-    ------
-    ShapeError, DtypeError
-        If the shapes or dtypes do not fit.
-    OperandError
-        If labels in a NumPy array are out of range (-1 to c - 1).
+    array of shape (), or (n,)
 
     Examples
     --------
@@ -267,13 +243,7 @@ def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, redu
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of ``x`` without the last axis.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ, even if they would broadcast.
+    array of shape (), or of the shape of ``x`` without the last axis
 
     Examples
     --------
@@ -306,6 +276,8 @@ def triplet_margin_with_distance_loss(
 
     The loss is ``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` for the distance function d.
 
+    Reference: V. Balntas et al. (2016), Proceedings of BMVC.
+
     Parameters
     ----------
     anchor, positive, negative : array
@@ -321,17 +293,7 @@ def triplet_margin_with_distance_loss(
 
     Returns
     -------
-    array
-        Array of shape (), or of the shape of the distances.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``margin`` is not greater than 0.
-
-    Notes
-    -----
-    V. Balntas et al. (2016), Proceedings of BMVC.
+    array of shape (), or of the shape of the distances
 
     Examples
     --------

@@ -72,30 +72,20 @@ def _by_running(
 def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Standardize ``x`` over its last axes, then apply a weight and a bias.
 
+    Reference: J. Ba, J. Kiros and G. Hinton (2016), "Layer normalization".
+
     Parameters
     ----------
-    x : array
-        Array of shape ``(..., *normalized_shape)`` and a real floating-point dtype.
+    x : array of shape ``(..., *normalized_shape)`` and a real floating-point dtype
     normalized_shape : int or tuple of int
         Lengths of the last axes.
-    weight, bias : array, optional
-        Arrays of shape ``normalized_shape``.
+    weight, bias : arrays of shape ``normalized_shape``, optional
     eps : float
         Number added to the variance for numerical stability.
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ShapeError
-        If the shape of ``x`` does not end with ``normalized_shape``.
-
-    Notes
-    -----
-    J. Ba, J. Kiros and G. Hinton (2016), "Layer normalization".
+    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -115,30 +105,20 @@ def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any =
 def rms_norm(x: Any, /, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Divide ``x`` by its root mean square over the last axes, apply a weight.
 
+    Reference: B. Zhang and R. Sennrich (2019), "Root mean square layer normalization".
+
     Parameters
     ----------
-    x : array
-        Array of shape ``(..., *normalized_shape)`` and a real floating-point dtype.
+    x : array of shape ``(..., *normalized_shape)`` and a real floating-point dtype
     normalized_shape : int or tuple of int
         Lengths of the last axes.
-    weight : array, optional
-        Array of shape ``normalized_shape``.
+    weight : array of shape ``normalized_shape``, optional
     eps : float, optional
         Number added to the mean square. By default, the resolution of the dtype.
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ShapeError
-        If the shape of ``x`` does not end with ``normalized_shape``.
-
-    Notes
-    -----
-    B. Zhang and R. Sennrich (2019), "Root mean square layer normalization".
+    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -155,35 +135,24 @@ def rms_norm(x: Any, /, normalized_shape: Any, weight: Any = None, eps: float | 
 def group_norm(x: Any, /, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Standardize ``x`` over groups of channels of each batch element.
 
+    Reference: Y. Wu and K. He (2018), "Group normalization".
+
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, ...) and a real floating-point dtype.
+    x : array of shape (n, c, ...) and a real floating-point dtype
     num_groups : int
         Number of groups, of ``c // num_groups`` channels each.
-    weight, bias : array, optional
-        Arrays of shape (c,).
+    weight, bias : arrays of shape (c,), optional
     eps : float
         Number added to the variance for numerical stability.
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If ``x`` has fewer than two axes, or the number of channels is not a multiple of ``num_groups``.
-
-    Notes
-    -----
-    Y. Wu and K. He (2018), "Group normalization".
+    array of the shape and dtype of ``x``
 
     Examples
     --------
-    >>> x = np.array([[1.0, 3.0, 10.0, 30.0]])
-    >>> agrad.nn.functional.group_norm(x, 2).round(3)
+    >>> agrad.nn.functional.group_norm(np.array([[1.0, 3.0, 10.0, 30.0]]), 2).round(3)
     array([[-1.,  1., -1.,  1.]])
     """
     shape, around = tuple(x.shape), _channels_second("group_norm", x, weight=weight, bias=bias)
@@ -207,15 +176,15 @@ def batch_norm(
 ) -> agrad.Tensor:
     """Standardize ``x`` over all axes except the channel axis.
 
+    Reference: S. Ioffe and C. Szegedy (2015), "Batch normalization".
+
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, ...) and a real floating-point dtype.
+    x : array of shape (n, c, ...) and a real floating-point dtype
     running_mean, running_var : array or None
         Arrays of shape (c,), used as mean and variance unless ``training``. In training, Tensors are updated to ``(1 -
         momentum) * old + momentum * new``, with the unbiased variance.
-    weight, bias : array, optional
-        Arrays of shape (c,).
+    weight, bias : arrays of shape (c,), optional
     training : bool
         True to use the mean and variance of ``x``.
     momentum : float
@@ -225,18 +194,13 @@ def batch_norm(
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
+    array of the shape and dtype of ``x``
 
     Raises
     ------
     ShapeError, ConfigurationError
         If a shape does not fit, a channel has a single value in training, running statistics are missing in evaluation,
         or they would be updated under ``vmap``.
-
-    Notes
-    -----
-    S. Ioffe and C. Szegedy (2015), "Batch normalization".
 
     Examples
     --------
@@ -278,15 +242,15 @@ def instance_norm(
 ) -> Any:
     """Standardize ``x`` over each channel of each batch element.
 
+    Reference: D. Ulyanov, A. Vedaldi and V. Lempitsky (2016), "Instance normalization".
+
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, ...) and a real floating-point dtype.
+    x : array of shape (n, c, ...) and a real floating-point dtype
     running_mean, running_var : array or None
         Arrays of shape (c,), used as mean and variance unless ``use_input_stats``. Otherwise, Tensors are updated to
         ``(1 - momentum) * old + momentum * new``, with the batch mean of the means and unbiased variances.
-    weight, bias : array, optional
-        Arrays of shape (c,).
+    weight, bias : arrays of shape (c,), optional
     use_input_stats : bool
         True to use the mean and variance of ``x``.
     momentum : float
@@ -296,8 +260,7 @@ def instance_norm(
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
+    array of the shape and dtype of ``x``
 
     Raises
     ------
@@ -305,14 +268,9 @@ def instance_norm(
         If a shape does not fit, a channel of a batch element has fewer than two values, running statistics are missing
         without ``use_input_stats``, or they would be updated under ``vmap``.
 
-    Notes
-    -----
-    D. Ulyanov, A. Vedaldi and V. Lempitsky (2016), "Instance normalization".
-
     Examples
     --------
-    >>> x = np.array([[[1.0, 3.0], [10.0, 30.0]]])
-    >>> agrad.nn.functional.instance_norm(x).round(3)
+    >>> agrad.nn.functional.instance_norm(np.array([[[1.0, 3.0], [10.0, 30.0]]])).round(3)
     array([[[-1.,  1.],
             [-1.,  1.]]])
     """
@@ -340,10 +298,12 @@ def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float =
     The divisor is ``(k + alpha * mean) ** beta``, where ``mean`` is the mean of the squares of ``size`` channels.
     Channels beyond the first and last count as 0.
 
+    Reference: A. Krizhevsky, I. Sutskever and G. Hinton (2012), "ImageNet classification with deep convolutional neural
+    networks".
+
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, ...) and a real floating-point dtype.
+    x : array of shape (n, c, ...) and a real floating-point dtype
     size : int
         Number of channels in the mean.
     alpha, beta, k : float
@@ -351,22 +311,11 @@ def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float =
 
     Returns
     -------
-    array
-        Array of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    ShapeError, ConfigurationError
-        If ``x`` has fewer than three axes, or ``size`` is below 1.
-
-    Notes
-    -----
-    A. Krizhevsky, I. Sutskever and G. Hinton (2012), "ImageNet classification with deep convolutional neural networks".
+    array of the shape and dtype of ``x``
 
     Examples
     --------
-    >>> x = np.array([[[1.0], [2.0]]])
-    >>> agrad.nn.functional.local_response_norm(x, 1, alpha=1.0, beta=1.0).round(4)
+    >>> agrad.nn.functional.local_response_norm(np.array([[[1.0], [2.0]]]), 1, alpha=1.0, beta=1.0).round(4)
     array([[[0.5],
             [0.4]]])
     """

@@ -45,8 +45,7 @@ def pad(
 
     Parameters
     ----------
-    x : array
-        Array of any shape and dtype.
+    x : array of any shape and dtype
     pad : tuple of int
         Numbers of elements to add before and after the last axis, then the second to last axis, and so on. A negative
         number removes elements.
@@ -58,8 +57,7 @@ def pad(
 
     Returns
     -------
-    array
-        Array of the dtype of ``x``.
+    array of the dtype of ``x``
 
     Raises
     ------

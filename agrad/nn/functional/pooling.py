@@ -62,8 +62,7 @@ def _max_pool(
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype.
+    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
     kernel_size : int or tuple of int
         Window size.
     stride : int or tuple of int, optional
@@ -77,8 +76,7 @@ def _max_pool(
 
     Returns
     -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
+    array of shape (n, c, ...) or (c, ...)
 
     Examples
     --------
@@ -114,8 +112,7 @@ def _avg_pool(
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype.
+    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
     kernel_size : int or tuple of int
         Window size.
     stride : int or tuple of int, optional
@@ -131,8 +128,7 @@ def _avg_pool(
 
     Returns
     -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
+    array of shape (n, c, ...) or (c, ...)
 
     Examples
     --------
@@ -193,15 +189,13 @@ def _adaptive_avg_pool(spatial: int, x: Any, /, output_size: Any) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype.
+    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
     output_size : int, None or tuple of them
         Length of each axis of the result; None keeps it.
 
     Returns
     -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
+    array of shape (n, c, ...) or (c, ...)
 
     Examples
     --------
@@ -223,15 +217,13 @@ def _adaptive_max_pool(spatial: int, x: Any, /, output_size: Any) -> Any:
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype.
+    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
     output_size : int, None or tuple of them
         Length of each axis of the result; None keeps it.
 
     Returns
     -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
+    array of shape (n, c, ...) or (c, ...)
 
     Examples
     --------
@@ -263,20 +255,17 @@ def avg_pool1d(
 
     Parameters
     ----------
-    x : array
-        Array of shape (n, c, l) or (c, l), and a real floating-point dtype.
+    x : array of shape (n, c, l) or (c, l), and a real floating-point dtype
     kernel_size, stride, padding, ceil_mode, count_include_pad
         Same as for ``avg_pool2d``.
 
     Returns
     -------
-    array
-        Array of shape (n, c, ...) or (c, ...).
+    array of shape (n, c, ...) or (c, ...)
 
     Examples
     --------
-    >>> x = np.array([[1.0, 3.0, 5.0, 9.0]])
-    >>> agrad.nn.functional.avg_pool1d(x, 2)
+    >>> agrad.nn.functional.avg_pool1d(np.array([[1.0, 3.0, 5.0, 9.0]]), 2)
     array([[2., 7.]])
     """
     return _avg_pool(1, x, kernel_size, stride, padding, ceil_mode, count_include_pad)

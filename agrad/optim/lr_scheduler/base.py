@@ -57,13 +57,6 @@ class LRScheduler:
     last_epoch : int
         Number of steps of the run to resume, minus 1. The groups must then have an ``initial_lr``. By default, -1.
 
-    Raises
-    ------
-    ConfigurationError
-        If the learning rate of a group is a schedule, or ``initial_lr`` is missing.
-    OperandError
-        If ``optimizer`` is not an optimizer.
-
     Examples
     --------
     >>> class Halving(agrad.optim.lr_scheduler.LRScheduler):
@@ -248,11 +241,6 @@ class LRScheduler:
         ----------
         state : mapping of str to array
             State of a scheduler of the same class with the same options.
-
-        Raises
-        ------
-        DataError
-            If the state does not fit. Nothing is changed in this case.
 
         Examples
         --------

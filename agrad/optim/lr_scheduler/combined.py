@@ -81,13 +81,6 @@ class ChainedScheduler(_Combined):
     optimizer : Optimizer or None
         Optimizer of the schedulers.
 
-    Raises
-    ------
-    ConfigurationError
-        If there are no schedulers, one requires a metric, or they have different optimizers.
-    OperandError
-        If an element is not a scheduler.
-
     Examples
     --------
     >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
@@ -115,13 +108,7 @@ class ChainedScheduler(_Combined):
         self._last_lr = self._rates()
 
     def step(self) -> None:
-        """Step each scheduler.
-
-        Raises
-        ------
-        TracedValueError
-            If called inside a jitted function.
-        """
+        """Step each scheduler."""
         for scheduler in self.schedulers:
             scheduler.step()
         self.last_epoch += 1
@@ -143,14 +130,6 @@ class SequentialLR(_Combined):
         Increasing numbers of steps at which the schedulers after the first one start.
     last_epoch : int
         Same as for ``LRScheduler``.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are no schedulers, one requires a metric, they have different optimizers, or the length of
-        ``milestones`` does not fit.
-    OperandError
-        If an element is not a scheduler.
 
     Examples
     --------
@@ -197,13 +176,7 @@ class SequentialLR(_Combined):
         self._last_lr = self._rates()
 
     def step(self) -> None:
-        """Step the active scheduler.
-
-        Raises
-        ------
-        TracedValueError
-            If called inside a jitted function.
-        """
+        """Step the active scheduler."""
         refuse_trace("SequentialLR.step", "Call it after the jitted function, which reads the rate each time")
         self.last_epoch += 1
         if self.last_epoch in self.milestones:

@@ -63,6 +63,8 @@ class OneCycleLR(_Cyclic):
     div_factor / final_div_factor in the rest. The momentum changes from ``max_momentum`` to ``base_momentum`` and back.
     More than ``total_steps`` steps raise an error.
 
+    Reference: Smith and Topin 2018, arXiv:1708.07120.
+
     Parameters
     ----------
     optimizer : Optimizer
@@ -93,10 +95,6 @@ class OneCycleLR(_Cyclic):
         True to fall to the initial rate as fast as it rose, and then to the final rate.
     last_epoch : int
         Same as for ``LRScheduler``.
-
-    Notes
-    -----
-    Smith and Topin 2018, arXiv:1708.07120.
 
     Examples
     --------
@@ -179,6 +177,8 @@ class CyclicLR(_Cyclic):
     direction. The amplitude of a cycle is their difference multiplied by a scale: 1 for ``"triangular"``, halved after
     each cycle for ``"triangular2"``, gamma**n after n steps for ``"exp_range"``.
 
+    Reference: Smith 2017, arXiv:1506.01186.
+
     Parameters
     ----------
     optimizer : Optimizer
@@ -208,10 +208,6 @@ class CyclicLR(_Cyclic):
         Largest momentum, or beta1.
     last_epoch : int
         Same as for ``LRScheduler``.
-
-    Notes
-    -----
-    Smith 2017, arXiv:1506.01186.
 
     Examples
     --------

@@ -261,6 +261,8 @@ class CosineAnnealingLR(LRScheduler):
     After n steps the rate is eta_min + (lr - eta_min) * (1 + cos(pi * n / T_max)) / 2. It rises again after ``T_max``.
     The schedule ``optim.Cosine`` remains at the final rate.
 
+    Reference: Loshchilov and Hutter 2017, arXiv:1608.03983.
+
     Parameters
     ----------
     optimizer : Optimizer
@@ -271,10 +273,6 @@ class CosineAnnealingLR(LRScheduler):
         Smallest rate.
     last_epoch : int
         Same as for ``LRScheduler``.
-
-    Notes
-    -----
-    Loshchilov and Hutter 2017, arXiv:1608.03983.
 
     Examples
     --------
@@ -301,6 +299,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     In a cycle of T steps, the rate after n steps is eta_min + (lr - eta_min) * (1 + cos(pi * n / T)) / 2.
 
+    Reference: Loshchilov and Hutter 2017, arXiv:1608.03983.
+
     Parameters
     ----------
     optimizer : Optimizer
@@ -313,10 +313,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         Smallest rate.
     last_epoch : int
         Same as for ``LRScheduler``.
-
-    Notes
-    -----
-    Loshchilov and Hutter 2017, arXiv:1608.03983.
 
     Examples
     --------
@@ -356,11 +352,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         epoch : float or None
             Number of steps for which to set the rates, fractional if steps are counted in epochs. By default, the
             previous number plus 1.
-
-        Raises
-        ------
-        TracedValueError
-            If called inside a jitted function.
         """
         if epoch is None:
             super().step()

@@ -91,11 +91,6 @@ class ReduceLROnPlateau(LRScheduler):
         ----------
         metrics : float or array
             Metric, a number or an array of one element, which is read from the device.
-
-        Raises
-        ------
-        TracedValueError
-            If called inside a jitted function.
         """
         refuse_trace("ReduceLROnPlateau.step", "Call it after the jitted function, with a value that it returned")
         self._check_groups()
