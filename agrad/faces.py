@@ -1,14 +1,12 @@
 """The list of a package's public names, and sections that docstrings share."""
 
+import functools
 import inspect
 import itertools
-import re
 from types import ModuleType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_NAMES: Any = re.compile(r".*?(?= : |\n|\Z)")
-"""The names that an entry of the section Parameters describes."""
 
 
 def list_names(scope: dict[str, Any], *more: str) -> None:
@@ -29,35 +27,56 @@ def complete_docstring(thing: T, *sources: Any, otherwise: str = "") -> T:
     """
     if thing.__doc__ is None or not thing.__module__.startswith("agrad."):  # None under -OO
         return thing
-    head, sections = _sections(thing)
     entries: dict[str, str] = {}
     shared: dict[str, str] = {}
-    for given in [*(_sections(source)[1] for source in reversed(sources)), sections]:
-        shared |= {title: text for title, text in given.items() if title == "Returns"}
-        own = _entries(given)
+    for source in (*reversed(sources), thing):
+        head, sections, own = _parsed(source.__doc__)
+        shared |= {title: text for title, text in sections.items() if title == "Returns"}
         entries |= own
     names = dict.fromkeys([*_parameters(thing), *own])  # an entry without a parameter remains, and a test fails
     found = itertools.groupby(names, lambda name: entries.get(name, otherwise and f"\n    {otherwise}"))
-    rows = [", ".join(some) + entry[len(_NAMES.match(entry)[0]) :] for entry, some in found if entry]
+    rows = [", ".join(some) + entry[len(_names(entry)) :] for entry, some in found if entry]
     shared = {"Parameters": "\n".join(rows), **shared}
     sections = {title: text for title, text in (shared | sections | shared).items() if text}
     thing.__doc__ = "\n\n".join([head, *(f"{t}\n{'-' * len(t)}\n{text}" for t, text in sections.items())]) + "\n"
     return thing
 
 
-def _sections(thing: Any) -> tuple[str, dict[str, str]]:
-    """Return the text of a docstring before its sections, and the sections by title."""
-    head, *parts = re.split(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", inspect.cleandoc(thing.__doc__ or ""), flags=re.MULTILINE)
-    return head.rstrip(), dict(zip(parts[::2], map(str.rstrip, parts[1::2]), strict=True))
+def _names(entry: str) -> str:
+    """Return the names that an entry of the section Parameters describes."""
+    return entry.partition("\n")[0].partition(" : ")[0]
 
 
-def _entries(sections: dict[str, str]) -> dict[str, str]:
-    """Return the entries of the section Parameters, by the name of a parameter."""
-    found = re.findall(r"^\S.*(?:\n .*)*", sections.get("Parameters", ""), flags=re.MULTILINE)
-    return {name: entry for entry in found for name in _NAMES.match(entry)[0].split(", ")}
+@functools.cache
+def _parsed(text: str | None) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Return a docstring before its sections, the sections by title, and the entries of its parameters by name."""
+    first, *rest = (text or "").rstrip("\n").split("\n")
+    indent = len(rest[-1]) if rest and not rest[-1].strip() else 0  # the last line has only the closing quotes
+    lines = [first, *(line[indent:] for line in rest)]
+    sections: dict[str, list[str]] = {"": []}
+    title = ""
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if after.startswith("---"):
+            title, sections[line] = line, []
+        elif not line.startswith("---"):
+            sections[title].append(line)
+    head, *parts = ["\n".join(found).strip() for found in sections.values()]
+    texts = dict(zip(list(sections)[1:], parts, strict=True))
+    entries: list[str] = []
+    for line in texts.get("Parameters", "").split("\n"):
+        if line.startswith(" "):
+            entries[-1] += f"\n{line}"
+        elif line:
+            entries.append(line)
+    return head, texts, {name: entry for entry in entries for name in _names(entry).split(", ")}
 
 
 def _parameters(thing: Any) -> list[str]:
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    found = inspect.signature(thing).parameters.values()
-    return [stars.get(p.kind, "") + p.name for p in found if p.name != "self"]
+    """Return the names of parameters, without ``inspect.signature``, which takes longer than the rest."""
+    function = inspect.unwrap(thing.__init__ if isinstance(thing, type) else thing)
+    if hasattr(function, "__signature__"):
+        return [name for name in function.__signature__.parameters if name != "self"]
+    if not hasattr(function, "__code__"):  # the __init__ of object
+        return []
+    code, named = function.__code__, function.__code__.co_argcount + function.__code__.co_kwonlyargcount
+    return [*code.co_varnames[isinstance(thing, type) : named]]

@@ -39,19 +39,10 @@ KEY = "agrad"
 
 
 def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-    """Write NumPy arrays by name and metadata to a file.
+    """Write NumPy arrays by name, and metadata that JSON represents unchanged, to a file.
 
     The previous file remains until the new one is complete and on disk. A killed process leaves at most a
-    `.agrad-*.tmp` file in the same folder. Numbers are saved bit for bit.
-
-    Parameters
-    ----------
-    path : str or path
-        Path of the file.
-    tensors : mapping of str to numpy.ndarray
-        Arrays by name.
-    metadata : mapping
-        JSON object. Tuples are loaded as lists.
+    `.agrad-*.tmp` file in the same folder. Numbers are saved bit for bit. Tuples in the metadata are loaded as lists.
     """
     _require(path)
     # one key only, because safetensors writes several in an order that changes from run to run
@@ -71,19 +62,8 @@ def load(
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Return the arrays, by name, and the metadata that `save` wrote to a file.
 
-    Parameters
-    ----------
-    path : str or path
-        Path of the file.
-    expected : mapping or None
-        Shape and dtype name of each array, which are checked as in `check_tensors`.
-    foreign : bool
-        True to accept files that agrad did not write and that lack its metadata.
-
-    Returns
-    -------
-    tuple of dict
-        Arrays, which are writable and do not share memory, and the metadata.
+    Shapes and dtypes are checked as in `check_tensors` if `expected` is given. With `foreign`, files that agrad did not
+    write, and that lack its metadata, are accepted. The arrays are writable and do not share memory.
     """
     _require(path)
     content = read_file(path)
@@ -112,16 +92,8 @@ def check_tensors(
 ) -> None:
     """Raise `DataError` unless the tensors of a file are the expected ones.
 
-    The message lists the first arrays that are missing, unexpected, or of another shape or dtype.
-
-    Parameters
-    ----------
-    path : str or path
-        Path of the file, for the message.
-    tensors : mapping of str to numpy.ndarray
-        Arrays by name.
-    expected : mapping
-        Shape and dtype name of each array. None accepts any dtype.
+    `expected` maps names to shape and dtype name. None accepts any dtype. The message lists the first arrays that are
+    missing, unexpected, or of another shape or dtype.
     """
     problems = []
     for name, (shape, dtype) in expected.items():

@@ -114,12 +114,11 @@ class _Row(_Container):
         self._set(pairs)
 
     def append(self, module: Any) -> Self:
-        """Append an entry.
+        """Append an entry, and return this container.
 
         Parameters
         ----------
         module : Module or Tensor
-            Entry.
 
         Returns
         -------
@@ -133,12 +132,11 @@ class _Row(_Container):
         return self.extend([module])
 
     def extend(self, modules: Iterable[Any]) -> Self:
-        """Append entries.
+        """Append entries, and return this container.
 
         Parameters
         ----------
         modules : iterable of Module or Tensor
-            Entries.
 
         Returns
         -------
@@ -156,14 +154,13 @@ class _Row(_Container):
         return self
 
     def insert(self, index: int, module: Any) -> Self:
-        """Insert an entry before an index.
+        """Insert an entry before an index, and return this container.
 
         Parameters
         ----------
         index : int
             Index, from -len to len.
         module : Module or Tensor
-            Entry.
 
         Returns
         -------
@@ -190,13 +187,11 @@ class _Row(_Container):
         Returns
         -------
         Module or Tensor
-            Entry.
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3), agrad.nn.ReLU())
-        >>> model.pop(), len(model)
-        (ReLU(), 1)
+        >>> agrad.nn.Sequential(agrad.nn.Linear(2, 3), agrad.nn.ReLU()).pop()
+        ReLU()
         """
         value = self[key]
         del self[key]
@@ -253,16 +248,14 @@ class ModuleList(_Row):
     Parameters
     ----------
     modules : iterable of Module, or None
-        Modules.
 
     Examples
     --------
-    >>> layers = agrad.nn.ModuleList([agrad.nn.Linear(4, 4) for _ in range(3)])
     >>> x = np.ones((2, 4), np.float32)
-    >>> for layer in layers:
+    >>> for layer in agrad.nn.ModuleList([agrad.nn.Linear(4, 4) for _ in range(3)]):
     ...     x = layer(x)
-    >>> x.shape, len(layers.parameters())
-    ((2, 4), 6)
+    >>> x.shape
+    (2, 4)
     """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -320,12 +313,11 @@ class _Dict(_Container):
         del self._parts[key]
 
     def keys(self) -> Iterable[str]:
-        """Return the keys.
+        """Return the keys in insertion order.
 
         Returns
         -------
         iterable of str
-            Keys in insertion order.
 
         Examples
         --------
@@ -335,12 +327,11 @@ class _Dict(_Container):
         return self._parts.keys()
 
     def values(self) -> Iterable[Any]:
-        """Return the entries.
+        """Return the entries in insertion order.
 
         Returns
         -------
         iterable of Module or Tensor
-            Keys in insertion order.
 
         Examples
         --------
@@ -350,12 +341,11 @@ class _Dict(_Container):
         return self._parts.values()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """Return (key, entry) pairs.
+        """Return (key, entry) pairs in insertion order.
 
         Returns
         -------
         iterable of (str, Module or Tensor)
-            Keys in insertion order.
 
         Examples
         --------
@@ -370,14 +360,12 @@ class _Dict(_Container):
         Parameters
         ----------
         key : str
-            The key.
         default : any
             Value to return if the key is missing.
 
         Returns
         -------
-        Module or Tensor
-            Entry, or ``default``.
+        Module or Tensor, or ``default``
 
         Examples
         --------
@@ -410,18 +398,15 @@ class _Dict(_Container):
         Parameters
         ----------
         key : str
-            Its key.
 
         Returns
         -------
         Module or Tensor
-            Entry.
 
         Examples
         --------
-        >>> parts = agrad.nn.ModuleDict({"a": agrad.nn.ReLU()})
-        >>> parts.pop("a"), len(parts)
-        (ReLU(), 0)
+        >>> agrad.nn.ModuleDict({"a": agrad.nn.ReLU()}).pop("a")
+        ReLU()
         """
         value = self[key]
         del self._parts[key]
@@ -446,7 +431,7 @@ class ModuleDict(_Dict):
     Parameters
     ----------
     modules : mapping, iterable of pairs, or None
-        Dict of modules.
+        Modules by key, a string without a dot.
 
     Examples
     --------
@@ -467,7 +452,7 @@ class ParameterDict(_Dict):
     Parameters
     ----------
     parameters : mapping, iterable of pairs, or None
-        Parameters and buffers by key. Other arrays become parameters.
+        Parameters and buffers by key, a string without a dot. Other arrays become parameters.
 
     Examples
     --------

@@ -29,7 +29,12 @@ class FunctionModule(OfFunction):
     """
 
     def options(self) -> dict[str, Any]:
-        """Return the keyword arguments of the function: the attributes that ``__init__`` has set."""
+        """Return the attributes that ``__init__`` has set, the options of the function.
+
+        Returns
+        -------
+        dict
+        """
         return {name: value for name, value in self.members() if name != "training"}
 
     def forward(self, *arrays: Any) -> Any:

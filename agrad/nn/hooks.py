@@ -183,7 +183,6 @@ class Hooked:
         Returns
         -------
         RemovableHandle
-            Handle whose ``remove()`` removes the hook.
 
         Examples
         --------
@@ -211,7 +210,6 @@ class Hooked:
         Returns
         -------
         RemovableHandle
-            Handle whose ``remove()`` removes the hook.
 
         Examples
         --------
@@ -237,7 +235,6 @@ class Hooked:
         Returns
         -------
         RemovableHandle
-            Handle whose ``remove()`` removes the hook.
 
         Notes
         -----
@@ -266,7 +263,6 @@ class Hooked:
         Returns
         -------
         RemovableHandle
-            Handle whose ``remove()`` removes the hook.
 
         Notes
         -----

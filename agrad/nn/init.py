@@ -9,6 +9,7 @@ import numpy as np
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.faces import complete_docstring
 from agrad.nn.expect import one_of, share
 from agrad.nn.parameter import Parameter, marked
 from agrad.nn.seeding import Rng, generator
@@ -23,20 +24,33 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
+class _Shared:
+    """Parameters of functions that draw or fill.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the result. For a weight, it is as in ``fans``.
+    tensor : Tensor
+        Leaf Tensor, such as a parameter. For a weight, its shape is as in ``fans``.
+    rng : agrad.random.Generator, numpy.random.Generator or None
+        Source of keys. By default, the default generator.
+    """
+
+
 def parameter(values: np.ndarray, *, dtype: Any = None, backend: str | None = None, device: Any = None) -> agrad.Tensor:
-    """Create a parameter.
+    """Create a parameter, a leaf Tensor.
 
     Parameters
     ----------
     values : numpy.ndarray
-        Values, a NumPy array. They are rounded on the host, so all backends get the same values.
+        Values, which are rounded on the host, so all backends get the same values.
     dtype, backend, device
         By default, float32, the selected backend and its default device.
 
     Returns
     -------
-    Tensor
-        Leaf Tensor with the shape of ``values``.
+    Tensor of the shape of ``values``
 
     Examples
     --------
@@ -61,12 +75,8 @@ def uniform(shape: Shape, bound: float, rng: Rng = None) -> np.ndarray:
 
     Parameters
     ----------
-    shape : tuple of int
-        Shape of the result.
     bound : float
         Largest absolute value.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of keys. By default, the default generator.
 
     Examples
     --------
@@ -82,12 +92,8 @@ def normal(shape: Shape, std: float, rng: Rng = None) -> np.ndarray:
 
     Parameters
     ----------
-    shape : tuple of int
-        Shape of the result.
     std : float
         Standard deviation.
-    rng : agrad.random.Generator, numpy.random.Generator or None
-        Source of keys. By default, the default generator.
 
     Examples
     --------
@@ -105,10 +111,6 @@ def kaiming_uniform(shape: Shape, rng: Rng = None, *, a: float = math.sqrt(5)) -
 
     Parameters
     ----------
-    shape : tuple of int
-        Shape of a weight, as for ``fans``.
-    rng
-        Same as for ``uniform``.
     a : float
         Negative slope of the leaky ReLU after the weight. The default is the value of the PyTorch ``Linear``.
 
@@ -128,8 +130,6 @@ def kaiming_normal(shape: Shape, rng: Rng = None, *, a: float = 0.0) -> np.ndarr
 
     Parameters
     ----------
-    shape, rng
-        Same as for ``kaiming_uniform``.
     a : float
         Negative slope of the leaky ReLU after the weight, 0 for a ReLU.
 
@@ -149,10 +149,6 @@ def xavier_uniform(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nd
 
     Parameters
     ----------
-    shape : tuple of int
-        Shape of a weight, as for ``fans``.
-    rng
-        Same as for ``uniform``.
     gain : float
         Factor of the standard deviation.
 
@@ -172,8 +168,8 @@ def xavier_normal(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nda
 
     Parameters
     ----------
-    shape, rng, gain
-        Same as for ``xavier_uniform``.
+    gain : float
+        Factor of the standard deviation.
 
     Examples
     --------
@@ -186,11 +182,6 @@ def xavier_normal(shape: Shape, rng: Rng = None, *, gain: float = 1.0) -> np.nda
 
 def zeros(shape: Shape) -> np.ndarray:
     """Return an array of zeros.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the result.
 
     Examples
     --------
@@ -258,7 +249,6 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     Returns
     -------
     float
-        Factor.
 
     Examples
     --------
@@ -276,12 +266,8 @@ def uniform_(tensor: agrad.Tensor, a: float = 0.0, b: float = 1.0, rng: Rng = No
 
     Parameters
     ----------
-    tensor : Tensor
-        Leaf Tensor, such as a parameter.
     a, b : float
         Bounds.
-    rng
-        Same as for ``uniform``.
 
     Examples
     --------
@@ -298,12 +284,8 @@ def normal_(tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, rng: Rng 
 
     Parameters
     ----------
-    tensor : Tensor
-        Leaf Tensor, such as a parameter.
     mean, std : float
         Mean and standard deviation.
-    rng
-        Same as for ``uniform``.
 
     Examples
     --------
@@ -322,14 +304,10 @@ def trunc_normal_(
 
     Parameters
     ----------
-    tensor : Tensor
-        Leaf Tensor, such as a parameter.
     mean, std : float
         Mean and standard deviation of the normal distribution before truncation.
     a, b : float
         Bounds.
-    rng
-        Same as for ``uniform``.
 
     Examples
     --------
@@ -349,8 +327,6 @@ def constant_(tensor: agrad.Tensor, val: float) -> agrad.Tensor:
 
     Parameters
     ----------
-    tensor : Tensor
-        Leaf Tensor, such as a parameter.
     val : float
         Constant.
 
@@ -445,10 +421,8 @@ def xavier_uniform_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) ->
 
     Parameters
     ----------
-    tensor : Tensor
-        Leaf Tensor of a shape that ``fans`` accepts.
-    gain, rng
-        Same as for ``xavier_uniform``.
+    gain : float
+        Factor of the standard deviation.
 
     Examples
     --------
@@ -465,10 +439,8 @@ def xavier_normal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> 
 
     Parameters
     ----------
-    tensor : Tensor
-        Leaf Tensor of a shape that ``fans`` accepts.
-    gain, rng
-        Same as for ``xavier_normal``.
+    gain : float
+        Factor of the standard deviation.
 
     Examples
     --------
@@ -496,16 +468,12 @@ def kaiming_uniform_(
 
     Parameters
     ----------
-    tensor : Tensor
-        Leaf Tensor of a shape that ``fans`` accepts.
     a : float
         Negative slope of a leaky ReLU after the weight.
     mode : {"fan_in", "fan_out"}
         ``"fan_in"`` to divide by the number of inputs, ``"fan_out"`` by the number of outputs.
     nonlinearity : str
         Activation function after the weight, as for ``calculate_gain``.
-    rng
-        Same as for ``uniform``.
 
     Examples
     --------
@@ -529,9 +497,7 @@ def kaiming_normal_(
 
     Parameters
     ----------
-    tensor : Tensor
-        Leaf Tensor of a shape that ``fans`` accepts.
-    a, mode, nonlinearity, rng
+    a, mode, nonlinearity
         Same as for ``kaiming_uniform_``.
 
     Examples
@@ -556,8 +522,6 @@ def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agr
         Leaf Tensor with at least two axes. The axes after the first one are flattened.
     gain : float
         Factor of the matrix.
-    rng
-        Same as for ``uniform``.
 
     Examples
     --------
@@ -590,8 +554,6 @@ def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng =
         Share of zeros in each column, rounded up to whole elements.
     std : float
         Standard deviation of the other elements.
-    rng
-        Same as for ``uniform``.
 
     Examples
     --------
@@ -606,3 +568,7 @@ def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng =
     order = np.argsort(_drawn(random.uniform, tensor.shape, rng), axis=0)
     values[order < math.ceil(sparsity * tensor.shape[0])] = 0.0
     return _fill(tensor, values)
+
+
+for _name in __all__:
+    complete_docstring(globals()[_name], _Shared)

@@ -87,7 +87,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
         complete_docstring(cls, *cls.__mro__[1:-1], _Layer, otherwise=otherwise)
 
     def torch_counts(self) -> dict[str, int]:
-        """Return the counts that the PyTorch module of this name saves.
+        """Return the counts that the PyTorch module saves.
 
         Returns
         -------
@@ -147,8 +147,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.Dropout(0.5))
-        >>> model.eval()[1].training
+        >>> agrad.nn.Dropout(0.5).eval().training
         False
         """
         return self.train(False)
@@ -323,8 +322,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
 
         Returns
         -------
-        str
-            Options, such as ``"p=0.5"``.
+        str, such as ``"p=0.5"``
         """
         return ""
 

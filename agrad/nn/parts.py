@@ -46,10 +46,9 @@ def _held(
 
 
 def walk(root: "ModuleMembers", prefix: str = "", once: bool = True) -> Iterator[ModuleMember]:
-    """Yield a module, its submodules and its leaf Tensors.
+    """Yield a module, its submodules and its leaf Tensors, in the order of attributes.
 
-    They come in the order of attributes. With ``once``, each occurs once, otherwise under each of its names. A module
-    inside itself is skipped.
+    With ``once``, each occurs once, otherwise under each of its names. A module inside itself is skipped.
     """
     yield ModuleMember(prefix, root, None, "", 0)
     seen = {id(root)}
@@ -87,7 +86,6 @@ class ModuleMembers:
         Returns
         -------
         iterator of (str, object)
-            Names and values.
         """
         known = (ModuleMembers, Parameter, Buffer)
         return ((name, value) for name, value in vars(self).items() if name[0] != "_" or isinstance(value, known))
@@ -121,12 +119,11 @@ class ModuleMembers:
         return [(part.name, part.value) for part in found]
 
     def modules(self) -> list["Module"]:
-        """Return this module and its submodules, once each.
+        """Return this module and its submodules, once each, in the order of attributes.
 
         Returns
         -------
         list of Module
-            Modules in the order of attributes.
 
         Examples
         --------
@@ -137,17 +134,15 @@ class ModuleMembers:
         return [module for _, module in self.named_modules()]
 
     def named_children(self) -> list[tuple[str, "Module"]]:
-        """Return the direct submodules by name.
+        """Return the direct submodules by name, once each.
 
         Returns
         -------
         list of (str, Module)
-            Submodules, once each, in the order of attributes.
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.Sequential(agrad.nn.ReLU()))
-        >>> [name for name, _ in model.named_children()]
+        >>> [name for name, _ in agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.ReLU()).named_children()]
         ['0', '1']
         """
         found: dict[int, tuple[str, Any]] = {}
@@ -157,18 +152,16 @@ class ModuleMembers:
         return list(found.values())
 
     def children(self) -> list["Module"]:
-        """Return the direct submodules.
+        """Return the direct submodules, once each.
 
         Returns
         -------
         list of Module
-            Submodules, once each, in the order of attributes.
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 2), agrad.nn.Sequential(agrad.nn.ReLU()))
-        >>> [type(module).__name__ for module in model.children()]
-        ['Linear', 'Sequential']
+        >>> agrad.nn.Sequential(agrad.nn.Tanh(), agrad.nn.ReLU()).children()
+        [Tanh(), ReLU()]
         """
         return [module for _, module in self.named_children()]
 
@@ -224,33 +217,27 @@ class ModuleMembers:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> list[tuple[str, agrad.Tensor]]:
-        """Return the buffers by name.
+        """Return the buffers by name: leaf Tensors that are not parameters.
 
         Parameters
         ----------
-        prefix : str
-            Prefix of the names.
-        recurse : bool
-            False to return only the entries of this module itself.
-        remove_duplicate : bool
-            False to list a shared buffer under each of its names.
+        prefix, recurse, remove_duplicate
+            Same as for ``named_parameters``.
 
         Returns
         -------
         list of (str, Tensor)
-            Buffers: leaf Tensors that are not parameters.
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.BatchNorm1d(2))
-        >>> [name for name, _ in model.named_buffers()]
+        >>> [name for name, _ in agrad.nn.Sequential(agrad.nn.BatchNorm1d(2)).named_buffers()]
         ['0.running_mean', '0.running_var']
         """
         found = self._tensors(prefix, recurse, remove_duplicate)
         return [(name, tensor) for name, tensor in found if not is_parameter(tensor)]
 
     def buffers(self, recurse: bool = True) -> list[agrad.Tensor]:
-        """Return the buffers.
+        """Return the buffers, once each: leaf Tensors that are not parameters.
 
         Parameters
         ----------
@@ -260,7 +247,6 @@ class ModuleMembers:
         Returns
         -------
         list of Tensor
-            Buffers, once each: leaf Tensors that are not parameters.
 
         Examples
         --------
@@ -272,7 +258,7 @@ class ModuleMembers:
     # ------------------------------------------------------------------ by name
 
     def get_submodule(self, target: str) -> "Module":
-        """Return the module of a name.
+        """Return the module with a name.
 
         Parameters
         ----------
@@ -285,14 +271,13 @@ class ModuleMembers:
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.Sequential(agrad.nn.ReLU()))
-        >>> model.get_submodule("0.0")
+        >>> agrad.nn.Sequential(agrad.nn.Sequential(agrad.nn.ReLU())).get_submodule("0.0")
         ReLU()
         """
         return self._get(target, "module", dict(self.named_modules(remove_duplicate=False)))
 
     def get_parameter(self, target: str) -> agrad.Tensor:
-        """Return the parameter of a name.
+        """Return the parameter with a name.
 
         Parameters
         ----------
@@ -302,18 +287,16 @@ class ModuleMembers:
         Returns
         -------
         Tensor
-            Parameter.
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.Linear(2, 3))
-        >>> model.get_parameter("0.weight") is model[0].weight
-        True
+        >>> agrad.nn.Sequential(agrad.nn.Linear(2, 3)).get_parameter("0.weight").shape
+        (2, 3)
         """
         return self._get(target, "parameter", dict(self.named_parameters(remove_duplicate=False)))
 
     def get_buffer(self, target: str) -> agrad.Tensor:
-        """Return the buffer of a name.
+        """Return the buffer with a name.
 
         Parameters
         ----------
@@ -323,12 +306,10 @@ class ModuleMembers:
         Returns
         -------
         Tensor
-            Buffer.
 
         Examples
         --------
-        >>> model = agrad.nn.Sequential(agrad.nn.BatchNorm1d(2))
-        >>> model.get_buffer("0.running_var")
+        >>> agrad.nn.Sequential(agrad.nn.BatchNorm1d(2)).get_buffer("0.running_var")
         Tensor([1.0, 1.0], dtype=float32, backend=numpy, device=cpu)
         """
         return self._get(target, "buffer", dict(self.named_buffers(remove_duplicate=False)))

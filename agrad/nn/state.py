@@ -35,8 +35,7 @@ class State:
 
         Returns
         -------
-        dict of str to int
-            Nonnegative integers by name.
+        dict of str to int, nonnegative
         """
         return {}
 
@@ -46,7 +45,6 @@ class State:
         Parameters
         ----------
         state : mapping of str to int
-            Integers by name.
         """
 
     def state_dict(self, prefix: str = "") -> dict[str, Any]:

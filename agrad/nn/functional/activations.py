@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.nn.functional.real import of_array, real_only
+from agrad.nn.functional.real import elementwise, real_elementwise, real_only
 from agrad.ops.composites import gated
 
 __all__ = [
@@ -14,17 +14,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-@of_array
+@elementwise
 def relu(x: Any, /) -> Any:
     """Return the positive part of each element; its derivative at 0 is 0.
 
     Parameters
     ----------
     x : array of any shape and a real dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -37,17 +33,9 @@ def relu(x: Any, /) -> Any:
     return agrad.relu(x)
 
 
-@of_array
+@elementwise
 def tanh(x: Any, /) -> Any:
     """Return the hyperbolic tangent of each element.
-
-    Parameters
-    ----------
-    x : array of any shape and a floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -57,17 +45,9 @@ def tanh(x: Any, /) -> Any:
     return agrad.tanh(x)
 
 
-@of_array
+@elementwise
 def sigmoid(x: Any, /) -> Any:
     """Return the logistic function 1 / (1 + exp(-x)) of each element.
-
-    Parameters
-    ----------
-    x : array of any shape and a floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -77,17 +57,9 @@ def sigmoid(x: Any, /) -> Any:
     return agrad.sigmoid(x)
 
 
-@real_only
+@real_elementwise
 def logsigmoid(x: Any, /) -> Any:
     """Return the logarithm of the logistic function of each element.
-
-    Parameters
-    ----------
-    x : array of any shape and a real floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -98,7 +70,7 @@ def logsigmoid(x: Any, /) -> Any:
     return -agrad.logaddexp(-x, 0.0)
 
 
-@real_only
+@real_elementwise
 def leaky_relu(x: Any, /, negative_slope: float = 0.01) -> Any:
     """Return each element, negative ones multiplied by ``negative_slope``.
 
@@ -106,13 +78,8 @@ def leaky_relu(x: Any, /, negative_slope: float = 0.01) -> Any:
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     negative_slope : float
         Derivative for elements of at most 0.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -159,7 +126,7 @@ def _exponential(x: Any, alpha: float, rate: float = 1.0) -> Any:
     return agrad.expm1(agrad.where(x > 0, 0.0, x) * rate) * alpha
 
 
-@real_only
+@real_elementwise
 def elu(x: Any, /, alpha: float = 1.0) -> Any:
     """Return ``alpha * (exp(x) - 1)`` for x < 0, otherwise ``x``.
 
@@ -167,13 +134,8 @@ def elu(x: Any, /, alpha: float = 1.0) -> Any:
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     alpha : float
         Negative of the limit as x approaches minus infinity.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -183,7 +145,7 @@ def elu(x: Any, /, alpha: float = 1.0) -> Any:
     return agrad.where(x > 0, x, _exponential(x, alpha))
 
 
-@real_only
+@real_elementwise
 def celu(x: Any, /, alpha: float = 1.0) -> Any:
     """Return ``alpha * (exp(x / alpha) - 1)`` for x < 0, otherwise ``x``.
 
@@ -191,13 +153,8 @@ def celu(x: Any, /, alpha: float = 1.0) -> Any:
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     alpha : float
         Negative of the limit as x approaches minus infinity. It must not be 0.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -212,19 +169,11 @@ def celu(x: Any, /, alpha: float = 1.0) -> Any:
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-@real_only
+@real_elementwise
 def selu(x: Any, /) -> Any:
     """Return the scaled exponential linear unit of each element.
 
     Reference: G. Klambauer et al. (2017), arXiv:1706.02515.
-
-    Parameters
-    ----------
-    x : array of any shape and a real floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -234,19 +183,11 @@ def selu(x: Any, /) -> Any:
     return elu(x, _SELU_ALPHA) * _SELU_SCALE
 
 
-@of_array
+@elementwise
 def silu(x: Any, /) -> Any:
     """Return each element times its logistic function.
 
     Reference: S. Elfwing, E. Uchibe and K. Doya (2018), arXiv:1702.03118.
-
-    Parameters
-    ----------
-    x : array of any shape and a floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -256,19 +197,11 @@ def silu(x: Any, /) -> Any:
     return gated(x, agrad.sigmoid(x))
 
 
-@real_only
+@real_elementwise
 def mish(x: Any, /) -> Any:
     """Return ``x * tanh(softplus(x))`` for each element.
 
     Reference: D. Misra (2020), arXiv:1908.08681.
-
-    Parameters
-    ----------
-    x : array of any shape and a real floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -278,21 +211,16 @@ def mish(x: Any, /) -> Any:
     return x * agrad.tanh(agrad.logaddexp(x, 0.0))
 
 
-@real_only
+@real_elementwise
 def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return ``log(1 + exp(beta * x)) / beta`` for each element.
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     beta : float
         Sharpness of the transition at 0. It must not be 0.
     threshold : float
         The result is ``x`` if ``beta * x`` is greater than this value.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -307,17 +235,9 @@ def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     return agrad.where(linear, x, agrad.logaddexp(agrad.where(linear, 0.0, scaled), 0.0) / beta)
 
 
-@of_array
+@elementwise
 def softsign(x: Any, /) -> Any:
     """Return ``x / (1 + abs(x))`` for each element.
-
-    Parameters
-    ----------
-    x : array of any shape and a real floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -327,17 +247,9 @@ def softsign(x: Any, /) -> Any:
     return x / (agrad.abs(x) + 1.0)
 
 
-@of_array
+@elementwise
 def tanhshrink(x: Any, /) -> Any:
     """Return ``x - tanh(x)`` for each element.
-
-    Parameters
-    ----------
-    x : array of any shape and a floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -347,7 +259,7 @@ def tanhshrink(x: Any, /) -> Any:
     return x - agrad.tanh(x)
 
 
-@real_only
+@real_elementwise
 def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return each element clipped to an interval.
 
@@ -355,13 +267,8 @@ def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     min_val, max_val : float
         Limits of the interval.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -373,17 +280,9 @@ def hardtanh(x: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     return agrad.where(x <= min_val, min_val, agrad.where(x >= max_val, max_val, x))
 
 
-@real_only
+@real_elementwise
 def relu6(x: Any, /) -> Any:
     """Return each element clipped to the interval from 0 to 6.
-
-    Parameters
-    ----------
-    x : array of any shape and a real floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -393,17 +292,9 @@ def relu6(x: Any, /) -> Any:
     return hardtanh(x, 0.0, 6.0)
 
 
-@real_only
+@real_elementwise
 def hardsigmoid(x: Any, /) -> Any:
     """Return ``relu6(x + 3) / 6`` for each element.
-
-    Parameters
-    ----------
-    x : array of any shape and a real floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -413,19 +304,11 @@ def hardsigmoid(x: Any, /) -> Any:
     return relu6(x + 3.0) / 6.0
 
 
-@real_only
+@real_elementwise
 def hardswish(x: Any, /) -> Any:
     """Return ``x * relu6(x + 3) / 6`` for each element.
 
     Reference: A. Howard et al. (2019), arXiv:1905.02244.
-
-    Parameters
-    ----------
-    x : array of any shape and a real floating-point dtype
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -435,19 +318,14 @@ def hardswish(x: Any, /) -> Any:
     return agrad.where(x <= -3.0, 0.0, agrad.where(x >= 3.0, x, x * (x + 3.0) / 6.0))
 
 
-@real_only
+@real_elementwise
 def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
     """Return each element, or 0 for elements from ``-lambd`` to ``lambd``.
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     lambd : float
         Largest absolute value that becomes 0.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -457,19 +335,14 @@ def hardshrink(x: Any, /, lambd: float = 0.5) -> Any:
     return agrad.where(agrad.abs(x) <= lambd, 0.0, x)
 
 
-@real_only
+@real_elementwise
 def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
     """Return each element moved toward 0 by at most ``lambd``.
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     lambd : float
         Distance, at least 0.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -481,21 +354,16 @@ def softshrink(x: Any, /, lambd: float = 0.5) -> Any:
     return agrad.where(agrad.abs(x) <= lambd, 0.0, x - agrad.where(x > 0, lambd, -lambd))
 
 
-@real_only
+@real_elementwise
 def threshold(x: Any, /, threshold: float, value: float) -> Any:
     """Return each element greater than a threshold, otherwise a constant.
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     threshold : float
         Threshold.
     value : float
         Result for elements that are not greater than the threshold.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -505,7 +373,7 @@ def threshold(x: Any, /, threshold: float, value: float) -> Any:
     return agrad.where(x <= threshold, value, x)
 
 
-@of_array
+@elementwise
 def gelu(x: Any, /, approximate: Literal["none", "tanh"] = "none") -> Any:
     """Return each element times its standard normal distribution function.
 
@@ -513,13 +381,8 @@ def gelu(x: Any, /, approximate: Literal["none", "tanh"] = "none") -> Any:
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     approximate : {"none", "tanh"}
         ``"tanh"`` for the approximation with tanh.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------

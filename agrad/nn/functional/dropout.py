@@ -4,14 +4,21 @@ The random key is an argument. By default, it is the next key of the generator t
 holds at each call of a jitted function.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.faces import complete_docstring
 from agrad.nn.expect import share
 from agrad.nn.functional.real import of_array, on_axes, real_only
 from agrad.nn.seeding import generator
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import OfArray
+
+P = ParamSpec("P")
 
 __all__ = [
     "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax",
@@ -66,7 +73,25 @@ def _alpha_dropped(name: str, x: Any, p: float, training: bool, key: Any, lead: 
     return x * (kept * scale) + ((kept - 1) * (_SELU_LIMIT * scale) + _SELU_LIMIT * scale * p)
 
 
-@of_array
+def _random(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
+    """Return a function that draws random numbers with a type, and with a complete docstring.
+
+    Parameters
+    ----------
+    x : array of any shape and a real floating-point dtype
+    training : bool
+        False to return ``x``.
+    key : array, optional
+        Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds.
+
+    Returns
+    -------
+    array of the shape and dtype of ``x``
+    """
+    return of_array(complete_docstring(function, _random))
+
+
+@_random
 def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Zero random elements of ``x`` and divide the others by 1 - p.
 
@@ -74,11 +99,8 @@ def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None
 
     Parameters
     ----------
-    x : array of any shape and a floating-point dtype
     p : float
         Probability of zeroing an element, from 0 to 1, rounded to the nearest multiple of 2**-32.
-    training : bool
-        False to return ``x``.
     key : array, optional
         Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds. Under
         ``vmap``, batch elements that share a key have the same mask. With ``vmap(..., randomness="different")``, each
@@ -115,14 +137,6 @@ def _dropout(spatial: int, x: Any, /, p: float = 0.5, training: bool = True, *, 
         PyTorch, ``dropout2d`` treats three axes as (n, c, l).
     p : float
         Probability of zeroing a channel, from 0 to 1.
-    training : bool
-        False to return ``x``.
-    key : array, optional
-        Same as for ``dropout``.
-
-    Returns
-    -------
-    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -142,10 +156,10 @@ def _dropout(spatial: int, x: Any, /, p: float = 0.5, training: bool = True, *, 
     return _dropped(name, x, p, training, key, leads[len(shape)])
 
 
-dropout1d, dropout2d, dropout3d = (of_array(f) for f in on_axes(_dropout))
+dropout1d, dropout2d, dropout3d = (_random(f) for f in on_axes(_dropout))
 
 
-@of_array
+@_random
 @real_only
 def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any = None) -> Any:
     """Apply alpha dropout to the elements of ``x``.
@@ -157,17 +171,8 @@ def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     p : float
         Probability of replacing an element, from 0 to 1. At 1 all results are 0, as in PyTorch.
-    training : bool
-        False to return ``x``.
-    key : array, optional
-        Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds.
-
-    Returns
-    -------
-    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -179,7 +184,7 @@ def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any
     return _alpha_dropped("alpha_dropout", x, p, training, key)
 
 
-@of_array
+@_random
 @real_only
 def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any = None) -> Any:
     """Apply alpha dropout to whole channels of ``x``.
@@ -194,14 +199,6 @@ def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, 
     x : array of shape (n, c, ...) and a real floating-point dtype
     p : float
         Probability of replacing a channel, from 0 to 1. At 1 all results are 0, as in PyTorch.
-    training : bool
-        False to return ``x``.
-    key : array, optional
-        Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds.
-
-    Returns
-    -------
-    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -214,7 +211,7 @@ def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, 
     return _alpha_dropped("feature_alpha_dropout", x, p, training, key, 2)
 
 
-@of_array
+@_random
 @real_only
 def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, *, key: Any = None) -> Any:
     """Apply a leaky ReLU with a random negative slope.
@@ -223,17 +220,10 @@ def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
 
     Parameters
     ----------
-    x : array of any shape and a real floating-point dtype
     lower, upper : float
         Bounds of the negative slope.
     training : bool
         False to use the mean of the bounds.
-    key : array, optional
-        Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds.
-
-    Returns
-    -------
-    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -248,7 +238,7 @@ def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
     return agrad.where(x > 0, x, x * _uniform(x, key, low=float(lower), high=float(upper)))
 
 
-@of_array
+@_random
 @real_only
 def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -1, *, key: Any = None) -> Any:
     """Sample from the Gumbel-softmax distribution, differentiably.
@@ -265,12 +255,6 @@ def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -
         True to return one-hot samples with the derivative of the softmax.
     dim : int
         Axis of the classes.
-    key : array, optional
-        Key of ``agrad.random``. By default, the next key of the generator that ``nn.manual_seed`` seeds.
-
-    Returns
-    -------
-    array of the shape and dtype of ``x``
 
     Examples
     --------

@@ -1,16 +1,23 @@
 """Losses for predictions and targets."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.faces import complete_docstring
 from agrad.nn.expect import one_of
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.real import of_arrays, real_only
 from agrad.ops.shared import REDUCTIONS, Batchmean, Reduction
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import OfArrays
+
+P = ParamSpec("P")
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "gaussian_nll_loss",
@@ -48,6 +55,25 @@ def positive_part(x: Any) -> Any:
     return agrad.where(x < 0, 0.0, x)
 
 
+def loss(function: Callable[Concatenate[Any, Any, P], Any]) -> "OfArrays[P]":
+    """Return a loss with a type, and with a complete docstring.
+
+    Parameters
+    ----------
+    prediction, target : arrays of the same shape and real dtypes
+        They do not broadcast.
+    reduction : {"mean", "sum", "none"}
+        Reduction over all losses.
+    weight : array, optional
+        Factor of each loss, of a shape that broadcasts.
+
+    Returns
+    -------
+    array of shape (), or of the shape of the arguments
+    """
+    return of_arrays(complete_docstring(function, loss))
+
+
 def _difference(name: str, prediction: Any, target: Any) -> Any:
     same_shape(name, prediction, target)
     difference = agrad.subtract(prediction, target)
@@ -56,21 +82,9 @@ def _difference(name: str, prediction: Any, target: Any) -> Any:
     return difference
 
 
-@of_arrays
+@loss
 def mse_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", weight: Any = None) -> Any:
     """Compute the squared differences of prediction and target.
-
-    Parameters
-    ----------
-    prediction, target : arrays of the same shape and real dtypes
-    reduction : {"mean", "sum", "none"}
-        Reduction over all elements.
-    weight : array, optional
-        Factor of each loss, of a shape that broadcasts.
-
-    Returns
-    -------
-    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -83,21 +97,9 @@ def mse_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", wei
     return reduced("mse_loss", agrad.square(_difference("mse_loss", prediction, target)), reduction, weight)
 
 
-@of_arrays
+@loss
 def l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", weight: Any = None) -> Any:
     """Compute the absolute differences of prediction and target.
-
-    Parameters
-    ----------
-    prediction, target : arrays of the same shape and real dtypes
-    reduction : {"mean", "sum", "none"}
-        Reduction over all elements.
-    weight : array, optional
-        Factor of each loss, of a shape that broadcasts.
-
-    Returns
-    -------
-    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -110,7 +112,7 @@ def l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", weig
     return reduced("l1_loss", agrad.abs(_difference("l1_loss", prediction, target)), reduction, weight)
 
 
-@of_arrays
+@loss
 def huber_loss(
     prediction: Any, target: Any, /, reduction: Reduction = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:
@@ -122,17 +124,8 @@ def huber_loss(
 
     Parameters
     ----------
-    prediction, target : arrays of the same shape and real dtypes
-    reduction : {"mean", "sum", "none"}
-        Reduction over all elements.
     delta : float
         Largest absolute difference with a quadratic loss, greater than 0.
-    weight : array, optional
-        Factor of each loss, of a shape that broadcasts.
-
-    Returns
-    -------
-    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -153,7 +146,7 @@ def _huber(difference: Any, delta: float) -> Any:
     return agrad.where(near, 0.5 * agrad.square(agrad.where(near, difference, 0.0)), delta * (distance - 0.5 * delta))
 
 
-@of_arrays
+@loss
 def smooth_l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
     """Compute the smooth L1 loss.
 
@@ -163,15 +156,8 @@ def smooth_l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean
 
     Parameters
     ----------
-    prediction, target : arrays of the same shape and real dtypes
-    reduction : {"mean", "sum", "none"}
-        Reduction over all elements.
     beta : float
         Largest absolute difference with a quadratic loss, at least 0.
-
-    Returns
-    -------
-    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -203,7 +189,7 @@ def _check_probabilities(x: Any) -> None:
         )
 
 
-@of_arrays
+@loss
 @real_only
 def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, reduction: Reduction = "mean") -> Any:
     """Compute the binary cross entropy of probabilities and targets from 0 to 1.
@@ -214,14 +200,6 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
     Parameters
     ----------
     probability, target : arrays of the same shape and real floating-point dtypes
-    weight : array, optional
-        Factor of each loss, of a shape that broadcasts.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all elements.
-
-    Returns
-    -------
-    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -238,7 +216,7 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
     return reduced("binary_cross_entropy", -(ones + zeros), reduction, weight)
 
 
-@of_arrays
+@loss
 @real_only
 def binary_cross_entropy_with_logits(
     logits: Any, target: Any, /, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None
@@ -247,18 +225,10 @@ def binary_cross_entropy_with_logits(
 
     Parameters
     ----------
-    logits, target : array
-        Arrays of the same shape and real floating-point dtypes. The targets are from 0 to 1.
-    weight : array, optional
-        Factor of each loss, of a shape that broadcasts.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all elements.
+    logits, target : arrays of the same shape and real floating-point dtypes
+        The targets are from 0 to 1.
     pos_weight : array, optional
         Factor of the positive term of each loss, of a shape that broadcasts.
-
-    Returns
-    -------
-    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -276,7 +246,7 @@ def binary_cross_entropy_with_logits(
     return reduced("binary_cross_entropy_with_logits", losses, reduction, weight)
 
 
-@of_arrays
+@loss
 @real_only
 def kl_div(x: Any, target: Any, /, reduction: Batchmean = "mean", log_target: bool = False) -> Any:
     """Compute the Kullback-Leibler divergence ``target * (log(target) - x)``.
@@ -291,10 +261,6 @@ def kl_div(x: Any, target: Any, /, reduction: Batchmean = "mean", log_target: bo
         Reduction over all elements. ``"batchmean"``, the mathematical definition, divides the sum by the batch size.
     log_target : bool
         True if the target contains log-probabilities.
-
-    Returns
-    -------
-    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -313,7 +279,7 @@ def kl_div(x: Any, target: Any, /, reduction: Batchmean = "mean", log_target: bo
     return agrad.sum(losses) / (x.shape[0] if x.shape else 1)
 
 
-@of_arrays
+@loss
 @real_only
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, /, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean"
@@ -332,12 +298,6 @@ def gaussian_nll_loss(
         True to add the constant ``log(2 * pi) / 2``.
     eps : float
         Smallest variance, greater than 0.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all elements.
-
-    Returns
-    -------
-    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -356,7 +316,7 @@ def gaussian_nll_loss(
     return reduced("gaussian_nll_loss", losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
 
-@of_arrays
+@loss
 @real_only
 def poisson_nll_loss(
     x: Any, target: Any, /, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
@@ -375,12 +335,6 @@ def poisson_nll_loss(
         True to add the Stirling approximation of log(target!) for targets above 1.
     eps : float
         Number added to a rate before its logarithm.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all elements.
-
-    Returns
-    -------
-    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -401,7 +355,7 @@ def poisson_nll_loss(
     return reduced("poisson_nll_loss", losses, reduction)
 
 
-@of_arrays
+@loss
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -431,8 +385,6 @@ def triplet_margin_loss(
         Number added to the differences, so that the derivative exists for equal vectors.
     swap : bool
         True to use the distance between positive and negative if it is smaller.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all vectors.
 
     Returns
     -------
@@ -454,7 +406,7 @@ def triplet_margin_loss(
     return reduced("triplet_margin_loss", positive_part(difference), reduction)
 
 
-@of_arrays
+@loss
 @real_only
 def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: Reduction = "mean") -> Any:
     """Compute the cosine embedding loss.
@@ -469,8 +421,6 @@ def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0,
         1 for similar vectors, otherwise -1.
     margin : float
         Cosine below which the loss of dissimilar vectors is 0.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all pairs.
 
     Returns
     -------

@@ -8,8 +8,8 @@ from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.functional.activations import logsigmoid
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.classification import check_weight
-from agrad.nn.functional.losses import Reduction, check_reduction, positive_part, reduced, same_shape
-from agrad.nn.functional.real import check_numbers, of_array, of_arrays, real_only
+from agrad.nn.functional.losses import Reduction, check_reduction, loss, positive_part, reduced, same_shape
+from agrad.nn.functional.real import check_numbers, real_only
 
 __all__ = [
     "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
@@ -22,7 +22,7 @@ def _like(target: Any, x: Any) -> Any:
     return agrad.astype(target, x.dtype)
 
 
-@of_arrays
+@loss
 @real_only
 def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: Reduction = "mean") -> Any:
     """Compute the margin ranking loss ``max(0, -target * (x1 - x2) + margin)``.
@@ -35,8 +35,6 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
         1 if ``x1`` should be larger, -1 if ``x2`` should be larger.
     margin : float
         Difference of scores at which the loss becomes 0.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all pairs.
 
     Returns
     -------
@@ -52,7 +50,7 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
     return reduced("margin_ranking_loss", losses, reduction)
 
 
-@of_arrays
+@loss
 @real_only
 def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction: Reduction = "mean") -> Any:
     """Compute the hinge embedding loss.
@@ -67,8 +65,6 @@ def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction:
         1 for similar pairs, otherwise -1, of a shape that broadcasts.
     margin : float
         Distance from which the loss of a dissimilar pair is 0.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all pairs.
 
     Returns
     -------
@@ -85,7 +81,7 @@ def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction:
     return reduced("hinge_embedding_loss", losses, reduction)
 
 
-@of_arrays
+@loss
 @real_only
 def soft_margin_loss(x: Any, target: Any, /, reduction: Reduction = "mean") -> Any:
     """Compute the soft margin loss ``log(1 + exp(-target * x))``.
@@ -96,12 +92,6 @@ def soft_margin_loss(x: Any, target: Any, /, reduction: Reduction = "mean") -> A
         Scores, of any shape and a real floating-point dtype.
     target : array
         1 or -1, of the same shape.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all elements.
-
-    Returns
-    -------
-    array of shape (), or of the shape of the arguments
 
     Examples
     --------
@@ -126,7 +116,7 @@ def _rows(name: str, x: Any, labels: Any, same: bool) -> tuple[Any, Any]:
     return (agrad.reshape(x, (-1, shape[-1])), agrad.reshape(labels, (-1, shape[-1] if same else 1)))
 
 
-@of_array
+@loss
 @real_only
 def multi_margin_loss(
     x: Any, labels: Any, /, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: Reduction = "mean"
@@ -148,8 +138,6 @@ def multi_margin_loss(
         Margin.
     weight : array, optional
         Factor of each class, of shape (c,).
-    reduction : {"mean", "sum", "none"}
-        Reduction over all batch elements.
 
     Returns
     -------
@@ -185,7 +173,7 @@ def _is_label(x: Any, labels: Any) -> Any:
     return agrad.any(agrad.equal(labels, classes), axis=1)
 
 
-@of_array
+@loss
 @real_only
 def multilabel_margin_loss(x: Any, labels: Any, /, reduction: Reduction = "mean") -> Any:
     """Compute the multi-label margin loss.
@@ -199,8 +187,6 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: Reduction = "mean"
         Scores of shape (n, c) or (c,), and a real floating-point dtype.
     labels : array
         Class labels of the same shape. In each row, labels after the first negative one are ignored.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all batch elements.
 
     Returns
     -------
@@ -225,7 +211,7 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: Reduction = "mean"
     return reduced("multilabel_margin_loss", agrad.reshape(losses, shape[:-1]), reduction)
 
 
-@of_arrays
+@loss
 @real_only
 def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, reduction: Reduction = "mean") -> Any:
     """Compute the mean binary cross entropy over classes.
@@ -238,8 +224,6 @@ def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, redu
         1 for classes that apply and 0 for others, of the same shape.
     weight : array, optional
         Factor of each class, of shape (c,).
-    reduction : {"mean", "sum", "none"}
-        Reduction over all batch elements.
 
     Returns
     -------
@@ -260,7 +244,7 @@ def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, redu
     return reduced("multilabel_soft_margin_loss", agrad.mean(losses, axis=-1), reduction)
 
 
-@of_arrays
+@loss
 def triplet_margin_with_distance_loss(
     anchor: Any,
     positive: Any,
@@ -288,8 +272,6 @@ def triplet_margin_with_distance_loss(
         Margin, greater than 0: the loss is 0 if the negative is farther than the positive by at least this distance.
     swap : bool
         True to use the distance between positive and negative if it is smaller.
-    reduction : {"mean", "sum", "none"}
-        Reduction over all distances.
 
     Returns
     -------

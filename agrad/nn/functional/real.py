@@ -9,6 +9,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import DtypeError, OperandError, ShapeError
+from agrad.faces import complete_docstring
 
 if TYPE_CHECKING:
     from agrad.engine.typed import OfArray, OfArrays
@@ -31,11 +32,7 @@ def of_arrays(function: Callable[Concatenate[Any, Any, P], Any]) -> "OfArrays[P]
 def real_only(function: F) -> F:
     """Return the function with a check that its positional arrays are not complex.
 
-    Raises
-    ------
-    DtypeError
-        If an array is complex, at a call of the function. Comparisons of complex numbers are not defined, but NumPy
-        evaluates them.
+    Comparisons of complex numbers are not defined, but NumPy evaluates them.
     """
 
     @wraps(function)
@@ -50,6 +47,30 @@ def real_only(function: F) -> F:
         return function(*arrays, **options)
 
     return checked  # type: ignore[return-value]
+
+
+def elementwise(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
+    """Return a function of each element with a type, and with a complete docstring.
+
+    Parameters
+    ----------
+    x : array of any shape and a floating-point dtype
+
+    Returns
+    -------
+    array of the same shape and dtype
+    """
+    return of_array(complete_docstring(function, elementwise))
+
+
+def real_elementwise(function: F) -> F:
+    """Return a function of each real element with a check, and with a complete docstring.
+
+    Parameters
+    ----------
+    x : array of any shape and a real floating-point dtype
+    """
+    return real_only(complete_docstring(function, real_elementwise, elementwise))
 
 
 _AXES = {1: ("l", "k"), 2: ("h, w", "kh, kw"), 3: ("d, h, w", "kd, kh, kw")}
