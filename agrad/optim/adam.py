@@ -30,34 +30,18 @@ class Adam(Optimizer):
 
     With m = beta1 * m + (1 - beta1) * g and v = beta2 * v + (1 - beta2) * g**2, the n-th step is p = p - lr * (m / (1 -
     beta1**n)) / (sqrt(v / (1 - beta2**n)) + eps). Real and imaginary parts of complex parameters are updated
-    independently.
-
-    Reference: Kingma and Ba 2015, arXiv:1412.6980.
+    independently. Reference: Kingma and Ba 2015, arXiv:1412.6980.
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating-point dtypes, (name, Tensor) pairs, or parameter groups with their own
-        options.
-    lr : float or function
-        Learning rate, or a schedule: a function from the number of steps taken to the rate.
-    betas : tuple of float
-        Decay rates of the first and second moments, each below 1.
-    eps : float
-        Term that prevents division by a small denominator.
-    weight_decay : float
-        Weight decay: the multiple of the parameter that is added to its gradient.
     amsgrad : bool
         True to use the square root of the largest v so far as the divisor (Reddi et al. 2018, arXiv:1904.09237).
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
 
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
-    >>> optimizer = agrad.optim.Adam([w], lr=0.1)
     >>> (w * w).sum().backward()
-    >>> optimizer.step()
+    >>> agrad.optim.Adam([w], lr=0.1).step()
     >>> w.detach().round(4)  # the first step has the length of lr in each coordinate
     Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
@@ -125,25 +109,14 @@ class AdamW(Adam):
 
     Parameters
     ----------
-    params, lr
-        Same as for ``SGD``.
-    betas : tuple of float
-        Decay rates of the first and second moments, each below 1.
-    eps : float
-        Term that prevents division by a small denominator.
     weight_decay : float
         Decoupled weight decay: a step subtracts ``lr * weight_decay`` times the parameter.
-    amsgrad : bool
-        True to use the square root of the largest v so far as the divisor (Reddi et al. 2018, arXiv:1904.09237).
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
 
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
-    >>> optimizer = agrad.optim.AdamW([w], lr=0.1, weight_decay=0.5)
     >>> (0.0 * w).sum().backward()
-    >>> optimizer.step()
+    >>> agrad.optim.AdamW([w], lr=0.1, weight_decay=0.5).step()
     >>> w.detach().round(4)  # (1 - lr * weight_decay) * w
     Tensor([0.95, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
@@ -160,25 +133,11 @@ class Adamax(Optimizer):
 
     Reference: Kingma and Ba 2015, arXiv:1412.6980, section 7.1.
 
-    Parameters
-    ----------
-    params, lr
-        Same as for ``SGD``.
-    betas : tuple of float
-        Decay rates of the first and second moments, each below 1.
-    eps : float
-        Term that prevents division by a small denominator.
-    weight_decay : float
-        Weight decay: the multiple of the parameter that is added to its gradient.
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
-
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
-    >>> optimizer = agrad.optim.Adamax([w], lr=0.1)
     >>> (w * w).sum().backward()
-    >>> optimizer.step()
+    >>> agrad.optim.Adamax([w], lr=0.1).step()
     >>> w.detach().round(4)
     Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
@@ -225,20 +184,8 @@ class NAdam(Optimizer):
 
     Parameters
     ----------
-    params, lr
-        Same as for ``SGD``.
-    betas : tuple of float
-        Decay rates of the first and second moments, each below 1.
-    eps : float
-        Term that prevents division by a small denominator.
-    weight_decay : float
-        Weight decay: the multiple of the parameter that is added to its gradient.
     momentum_decay : float
         Decay of mu.
-    decoupled_weight_decay : bool
-        True for decoupled weight decay, as in ``AdamW``.
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
 
     Examples
     --------
@@ -290,27 +237,11 @@ class RAdam(Optimizer):
 
     Reference: Liu et al. 2020, arXiv:1908.03265.
 
-    Parameters
-    ----------
-    params, lr
-        Same as for ``SGD``.
-    betas : tuple of float
-        Decay rates of the first and second moments, each below 1.
-    eps : float
-        Term that prevents division by a small denominator.
-    weight_decay : float
-        Weight decay: the multiple of the parameter that is added to its gradient.
-    decoupled_weight_decay : bool
-        True for decoupled weight decay, as in ``AdamW``.
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
-
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
-    >>> optimizer = agrad.optim.RAdam([w], lr=0.1)
     >>> (w * w).sum().backward()
-    >>> optimizer.step()
+    >>> agrad.optim.RAdam([w], lr=0.1).step()
     >>> w.detach().round(4)  # the first steps are momentum steps
     Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """

@@ -29,27 +29,16 @@ class RMSprop(Optimizer):
 
     Parameters
     ----------
-    params, lr
-        Same as for ``SGD``.
     alpha : float
         Decay rate of the mean square.
-    eps : float
-        Term that prevents division by a small denominator.
-    weight_decay : float
-        Weight decay: the multiple of the parameter that is added to its gradient.
-    momentum : float
-        Momentum factor.
     centered : bool
         True to normalize by the variance s - mean**2 instead, with a running mean of the gradients.
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
 
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
-    >>> optimizer = agrad.optim.RMSprop([w], lr=0.01)
     >>> (w * w).sum().backward()
-    >>> optimizer.step()
+    >>> agrad.optim.RMSprop([w], lr=0.01).step()
     >>> w.detach().round(4)
     Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
@@ -97,25 +86,16 @@ class Adagrad(Optimizer):
 
     Parameters
     ----------
-    params, lr
-        Same as for ``SGD``.
     lr_decay : float
         Decay of the learning rate.
-    weight_decay : float
-        Weight decay: the multiple of the parameter that is added to its gradient.
     initial_accumulator_value : float
         Initial value of s.
-    eps : float
-        Term that prevents division by a small denominator.
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
 
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
-    >>> optimizer = agrad.optim.Adagrad([w], lr=0.1)
     >>> (w * w).sum().backward()
-    >>> optimizer.step()
+    >>> agrad.optim.Adagrad([w], lr=0.1).step()
     >>> w.detach().round(4)
     Tensor([0.9, 1.9], dtype=float64, backend=numpy, device=cpu)
     """
@@ -154,23 +134,14 @@ class Adadelta(Optimizer):
 
     Parameters
     ----------
-    params, lr
-        Same as for ``SGD``.
     rho : float
         Decay rate of s and u, from 0 to 1.
-    eps : float
-        Term that prevents division by a small denominator.
-    weight_decay : float
-        Weight decay: the multiple of the parameter that is added to its gradient.
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
 
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
-    >>> optimizer = agrad.optim.Adadelta([w])
     >>> (w * w).sum().backward()
-    >>> optimizer.step()
+    >>> agrad.optim.Adadelta([w]).step()
     >>> (np.array([1.0, 2.0]) - w).detach().round(4)
     Tensor([0.0032, 0.0032], dtype=float64, backend=numpy, device=cpu)
     """
@@ -212,21 +183,16 @@ class Lion(Optimizer):
 
     Parameters
     ----------
-    params, lr
-        Same as for ``SGD``.
     betas : tuple of float
         Weight of m in the step, and decay rate of m, each below 1.
     weight_decay : float
         Decoupled weight decay: a step subtracts ``lr * weight_decay`` times the parameter.
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
 
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, -2.0]))
-    >>> optimizer = agrad.optim.Lion([w], lr=0.1)
     >>> (w * w).sum().backward()
-    >>> optimizer.step()
+    >>> agrad.optim.Lion([w], lr=0.1).step()
     >>> w.detach().round(4)  # the step is lr times a sign
     Tensor([0.9, -1.9], dtype=float64, backend=numpy, device=cpu)
     """
@@ -259,14 +225,10 @@ class Rprop(Optimizer):
 
     Parameters
     ----------
-    params, lr
-        Same as for ``SGD``.
     etas : tuple of float
         Factors of the step size, one below 1 and one above 1.
     step_sizes : tuple of float
         Smallest and largest step size.
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
 
     Notes
     -----
@@ -276,9 +238,8 @@ class Rprop(Optimizer):
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, -2.0]))
-    >>> optimizer = agrad.optim.Rprop([w], lr=0.1)
     >>> (w * w).sum().backward()
-    >>> optimizer.step()
+    >>> agrad.optim.Rprop([w], lr=0.1).step()
     >>> w.detach().round(4)
     Tensor([0.9, -1.9], dtype=float64, backend=numpy, device=cpu)
     """

@@ -62,7 +62,7 @@ def clip_grad_norm(
     parameters : iterable of Tensor, or Tensor
         Leaf Tensors on one device.
     max_norm : float
-        Largest norm, at least 0.
+        Largest norm, at least 0. ``math.inf`` to only compute the norm.
     norm_type : float
         Order of the norm, greater than 0. ``math.inf`` for the largest absolute value.
     error_if_nonfinite : bool

@@ -136,7 +136,6 @@ class LBFGS(Optimizer):
         Returns
         -------
         NoReturn
-            This method does not return.
         """
         raise ConfigurationError("LBFGS: transform is not supported, as steps call the loss. Call step(closure).")
 

@@ -37,9 +37,6 @@ class Optimizer(Declared, Stateful):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating-point dtypes, (name, Tensor) pairs, or parameter groups: dictionaries
-        with ``params`` and the options of the group.
     options : dict of str to object
         Options by name. ``lr`` is a number, or a schedule: a function from the number of steps taken to the rate.
 
@@ -100,13 +97,12 @@ class Optimizer(Declared, Stateful):
         Returns
         -------
         tuple of str
-            Names, in the order of the arrays.
         """
         return cls.slots
 
     @classmethod
     def initial(cls, p: Any, slots: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the initial state of a parameter.
+        """Return the initial state of a parameter, by default zeros.
 
         Parameters
         ----------
@@ -120,7 +116,6 @@ class Optimizer(Declared, Stateful):
         Returns
         -------
         tuple of array
-            An array for each name. By default, zeros like ``p``.
         """
         return tuple([agrad.zeros_like(p) for _ in slots])
 
@@ -158,7 +153,7 @@ class Optimizer(Declared, Stateful):
 
     @classmethod
     def checked(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Check options and return them as they are used.
+        """Return options as they are used: numbers as floats, flags as Booleans.
 
         Parameters
         ----------
@@ -168,7 +163,6 @@ class Optimizer(Declared, Stateful):
         Returns
         -------
         dict of str to object
-            Numbers as floats, flags as Booleans, other options unchanged.
         """
         what, found = cls.__name__, dict(options)
         for name, check in cls.checks.items():
@@ -182,7 +176,7 @@ class Optimizer(Declared, Stateful):
         Parameters
         ----------
         **options : object
-            Options of the class by name.
+            Options of the class by name. ``lr`` cannot be a schedule.
 
         Returns
         -------
@@ -268,7 +262,6 @@ class Optimizer(Declared, Stateful):
         Returns
         -------
         list of int
-            Indices in ``parameters``.
         """
         return [i for i, place in enumerate(self.places) if place == k]
 
@@ -281,7 +274,7 @@ class Optimizer(Declared, Stateful):
         return rates[0]
 
     def settings(self, k: int) -> dict[str, Any]:
-        """Return the options of a group for the next step.
+        """Return the options of a group for the next step, with ``lr`` as a number.
 
         Parameters
         ----------
@@ -291,7 +284,6 @@ class Optimizer(Declared, Stateful):
         Returns
         -------
         dict of str to object
-            Options by name, with ``lr`` as a number.
         """
         part = self.parts[k]
         options = part.options | dict(zip(part.names, self.numbers[k], strict=True))
@@ -426,14 +418,10 @@ class Optimizer(Declared, Stateful):
 
         Examples
         --------
-        >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
-        >>> optimizer = agrad.optim.SGD([w], lr=0.25)
-        >>> loss = (w * w).sum()
-        >>> loss.backward()
-        >>> optimizer.step()
-        >>> optimizer.compute(loss)
-        >>> w.detach()
-        Tensor([0.5, 1.0], dtype=float64, backend=numpy, device=cpu)
+        >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.array([1.0, 2.0]))], lr=0.25)
+        >>> optimizer.compute()
+        >>> optimizer.parameters[0].detach()
+        Tensor([1.0, 2.0], dtype=float64, backend=numpy, device=cpu)
         """
         backend, held = backend_of(self.parameters[0].raw), [*self.parameters, *tensors]
         if backend.lazy:

@@ -7,6 +7,7 @@ from inspect import Parameter
 from typing import Any, ClassVar, dataclass_transform, get_origin
 
 import agrad
+from agrad.faces import complete_docstring
 from agrad.optim.checks import flag, number, pair, rate
 from agrad.optim.groups import shared
 
@@ -32,6 +33,26 @@ class Declared:
     ``__init__`` is generated from the annotated attributes with a value, except ``ClassVar``. Options of a base class
     come first, and a subclass may change their defaults. Options after ``_: KW_ONLY`` are keyword-only. A subclass
     without options inherits the ``__init__`` of its base class.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (str, Tensor) or of dict
+        Leaf Tensors of any shapes and floating-point dtypes, (name, Tensor) pairs, or parameter groups: dictionaries
+        with ``params`` and the options of the group.
+    lr : float or function
+        Learning rate, or a schedule: a function from the number of steps taken to the rate.
+    betas : tuple of float
+        Decay rates of the first and second moments, each below 1.
+    eps : float
+        Term that prevents division by a small denominator.
+    weight_decay : float
+        Weight decay: the multiple of the parameter that is added to its gradient.
+    decoupled_weight_decay : bool
+        True for decoupled weight decay, as in ``AdamW``.
+    momentum : float
+        Momentum factor.
+    maximize : bool
+        True to maximize the objective instead of minimizing it.
     """
 
     fields: ClassVar[dict[str, Parameter]] = {}
@@ -57,6 +78,7 @@ class Declared:
         maker = next(base for base in cls.__mro__ if "__init__" in vars(base))
         if maker is not cls and (declares or Declared in maker.__bases__):
             type.__setattr__(cls, "__init__", _initializer(fields))
+        complete_docstring(cls, *cls.__mro__[1:-1])
 
 
 def _initializer(fields: Mapping[str, Parameter]) -> Callable[..., None]:

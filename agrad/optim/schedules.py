@@ -40,9 +40,7 @@ class _Checked:
 
 @dataclass(frozen=True)
 class Constant(_Checked):
-    """Constant learning rate.
-
-    ``schedule(n)`` is lr.
+    """Constant learning rate: ``schedule(n)`` is lr.
 
     Parameters
     ----------

@@ -28,28 +28,16 @@ class SGD(Optimizer):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (str, Tensor) or of dict
-        Leaf Tensors of any shapes and floating-point dtypes, (name, Tensor) pairs, or parameter groups with their own
-        options.
-    lr : float or function
-        Learning rate, or a schedule: a function from the number of steps taken to the rate.
-    momentum : float
-        Momentum factor.
     dampening : float
         Dampening of the momentum: the share of the gradient that is not added to the velocity, from the second step on.
-    weight_decay : float
-        Weight decay: the multiple of the parameter that is added to its gradient.
     nesterov : bool
         True for Nesterov momentum: the step uses g + momentum * v.
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
 
     Examples
     --------
     >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
-    >>> optimizer = agrad.optim.SGD([w], lr=0.1)
     >>> (w * w).sum().backward()
-    >>> optimizer.step()
+    >>> agrad.optim.SGD([w], lr=0.1).step()
     >>> w.detach()
     Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """
@@ -103,18 +91,12 @@ class ASGD(Optimizer):
 
     Parameters
     ----------
-    params, lr
-        Same as for ``SGD``.
     lambd : float
         Decay of the parameter and of the rate.
     alpha : float
         Power of the decay of the rate.
     t0 : float
         Number of the step at which averaging starts.
-    weight_decay : float
-        Weight decay: the multiple of the parameter that is added to its gradient.
-    maximize : bool
-        True to maximize the objective instead of minimizing it.
 
     Notes
     -----

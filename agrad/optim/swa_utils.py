@@ -83,7 +83,6 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     Returns
     -------
     function
-        Function from (averages, values, number of values so far) to the list of new averages.
 
     Examples
     --------
@@ -99,11 +98,10 @@ def get_swa_multi_avg_fn() -> Averages:
     Returns
     -------
     function
-        Function from (means, values, number of values so far) to the list of new means.
 
     Examples
     --------
-    >>> agrad.optim.swa_utils.get_swa_multi_avg_fn()([np.array([1.0])], [np.array([5.0])], 3)  # 5.0 is the fourth value
+    >>> agrad.optim.swa_utils.get_swa_multi_avg_fn()([np.array([1.0])], [np.array([5.0])], 3)
     [array([2.])]
     """
     return _of_all(get_swa_avg_fn())
@@ -170,18 +168,7 @@ class AveragedModel(Module):
         self.n_averaged = agrad.asarray(on_device_of(first, np.zeros(1, np.int64)))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the copy with the averaged parameters.
-
-        Parameters
-        ----------
-        *args, **kwargs : any
-            Arguments of the model.
-
-        Returns
-        -------
-        any
-            Result of the model.
-        """
+        """Call the copy with the averaged parameters."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
@@ -276,16 +263,12 @@ class SWALR(LRScheduler):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     swa_lr : float or list of float
         Final rate, or one for each group.
     anneal_epochs : int
         Number of steps to the final rate, at least 0.
     anneal_strategy : str
         ``"cos"`` for a cosine curve, ``"linear"`` for a linear change.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -312,18 +295,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, n: int) -> float:
-        """Return the remaining share of the change to ``swa_lr`` after ``n`` steps.
-
-        Parameters
-        ----------
-        n : int
-            Number of steps.
-
-        Returns
-        -------
-        float
-            Share, decreasing from 1 to 0.
-        """
+        """Return the remaining share of the change to ``swa_lr`` after ``n`` steps."""
         passed = min(1.0, n / self.anneal_epochs) if self.anneal_epochs else 1.0
         return half_cosine(passed) if self.anneal_strategy == "cos" else 1 - passed
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from agrad.engine.scalars import refuse_trace
 from agrad.errors import ConfigurationError, OperandError
+from agrad.faces import complete_docstring
 from agrad.nn.module import check_state, encoded, without_options
 from agrad.optim.checks import integer, number
 from agrad.optim.optimizer import Optimizer
@@ -68,6 +69,9 @@ class LRScheduler:
     [0.5]
     """
 
+    def __init_subclass__(cls) -> None:
+        complete_docstring(cls, *cls.__mro__[1:-1])
+
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         what = type(self).__name__
         self.optimizer: Optimizer = checked_optimizer(what, optimizer)
@@ -113,7 +117,6 @@ class LRScheduler:
         Returns
         -------
         list of float
-            Learning rate of each group.
         """
         share = self.factor(self.last_epoch)
         return [self.floor + (base - self.floor) * share for base in self.base_lrs]
@@ -124,7 +127,6 @@ class LRScheduler:
         Returns
         -------
         list of float
-            Learning rate of each group.
         """
         now, before = self.factor(self.last_epoch), self.factor(self.last_epoch - 1)
         if now == before:
@@ -185,12 +187,11 @@ class LRScheduler:
             )
 
     def get_last_lr(self) -> list[float]:
-        """Return the last learning rates.
+        """Return the last learning rate of each group.
 
         Returns
         -------
         list of float
-            Learning rate of each group.
 
         Examples
         --------
@@ -261,7 +262,6 @@ class LRScheduler:
         Parameters
         ----------
         given : mapping of str to numpy.ndarray
-            Arrays by name.
         """
         for name in self.counts:
             setattr(self, name, int(given[name.strip("_")]))
@@ -274,7 +274,6 @@ class LRScheduler:
         Parameters
         ----------
         given : mapping of str to numpy.ndarray
-            Arrays by name.
         """
         given = without_options(f"the state of {type(self).__name__}", given, self._options())
         size = (len(self.optimizer.parts),)

@@ -128,8 +128,6 @@ class SequentialLR(_Combined):
         Schedulers, in order.
     milestones : list of int
         Increasing numbers of steps at which the schedulers after the first one start.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------

@@ -30,18 +30,7 @@ class _Cyclic(ClosedScheduler):
         self.max_momentums = numbers_for_groups(what, "max_momentum", most, optimizer)
 
     def rates_and_momentums(self, k: int) -> tuple[float, float]:
-        """Return the rate and the momentum of a group.
-
-        Parameters
-        ----------
-        k : int
-            Index of the group.
-
-        Returns
-        -------
-        tuple of float
-            (rate, momentum)
-        """
+        """Return the rate and the momentum of a group."""
         raise ConfigurationError(f"{type(self).__name__} does not define rates_and_momentums(k)")
 
     def closed(self) -> list[float]:
@@ -67,34 +56,22 @@ class OneCycleLR(_Cyclic):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     max_lr : float or list of float
         Largest rate, or one for each group.
-    total_steps : int or None
-        Number of steps. Alternatively, pass ``epochs`` and ``steps_per_epoch``.
-    epochs : int or None
-        Number of epochs.
-    steps_per_epoch : int or None
-        Number of steps per epoch.
+    total_steps, epochs, steps_per_epoch : int or None
+        Number of steps, or the numbers of epochs and of steps per epoch.
     pct_start : float
         Share of the steps before ``max_lr``, from 0 to 1.
     anneal_strategy : str
         Shape of the curve, ``"cos"`` or ``"linear"``.
     cycle_momentum : bool
         False to keep the momentum unchanged.
-    base_momentum : float or list of float
-        Smallest momentum, or beta1.
-    max_momentum : float or list of float
-        Largest momentum, or beta1.
-    div_factor : float
-        The initial rate is max_lr / div_factor.
-    final_div_factor : float
-        The final rate is the initial rate divided by ``final_div_factor``.
+    base_momentum, max_momentum : float or list of float
+        Smallest and largest momentum, or beta1.
+    div_factor, final_div_factor : float
+        Divisors as above.
     three_phase : bool
         True to fall to the initial rate as fast as it rose, and then to the final rate.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -181,12 +158,8 @@ class CyclicLR(_Cyclic):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
-    base_lr : float or list of float
-        Smallest rate, or one for each group.
-    max_lr : float or list of float
-        Largest rate, or one for each group.
+    base_lr, max_lr : float or list of float
+        Smallest and largest rate, or one for each group.
     step_size_up : int
         Number of steps up, at least 1.
     step_size_down : int or None
@@ -202,12 +175,8 @@ class CyclicLR(_Cyclic):
         steps.
     cycle_momentum : bool
         False to keep the momentum unchanged.
-    base_momentum : float or list of float
-        Smallest momentum, or beta1.
-    max_momentum : float or list of float
-        Largest momentum, or beta1.
-    last_epoch : int
-        Same as for ``LRScheduler``.
+    base_momentum, max_momentum : float or list of float
+        Smallest and largest momentum, or beta1.
 
     Examples
     --------

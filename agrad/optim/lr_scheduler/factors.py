@@ -32,14 +32,10 @@ class StepLR(LRScheduler):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     step_size : int
         Number of steps with the same rate, at least 1.
     gamma : float
         Factor, at least 0.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------
@@ -68,24 +64,17 @@ class MultiStepLR(LRScheduler):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     milestones : iterable of int
         Numbers of steps. A number that occurs twice counts twice.
     gamma : float
         Factor, at least 0.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------
     >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
     >>> scheduler = agrad.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3])
-    >>> for _ in range(5):
-    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
-    ...     optimizer.step()
-    ...     scheduler.step()
-    1.0 0.1 0.1 0.01 0.01
+    >>> [round(scheduler.factor(n), 4) for n in range(5)]
+    [1.0, 0.1, 0.1, 0.01, 0.01]
     """
 
     def __init__(
@@ -106,24 +95,17 @@ class ConstantLR(LRScheduler):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     factor : float
         Factor, from 0 to 1.
     total_iters : int
         Number of steps with this factor, at least 1.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------
     >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
     >>> scheduler = agrad.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
-    >>> for _ in range(5):
-    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
-    ...     optimizer.step()
-    ...     scheduler.step()
-    0.5 0.5 1.0 1.0 1.0
+    >>> [round(scheduler.factor(n), 4) for n in range(5)]
+    [0.5, 0.5, 1.0, 1.0, 1.0]
     """
 
     def __init__(
@@ -145,26 +127,19 @@ class LinearLR(LRScheduler):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     start_factor : float
         Initial factor, greater than 0 and at most 1.
     end_factor : float
         Final factor, from 0 to 1.
     total_iters : int
         Number of steps to the final factor, at least 1.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------
     >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
     >>> scheduler = agrad.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=3)
-    >>> for _ in range(5):
-    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
-    ...     optimizer.step()
-    ...     scheduler.step()
-    0.25 0.5 0.75 1.0 1.0
+    >>> [round(scheduler.factor(n), 4) for n in range(5)]
+    [0.25, 0.5, 0.75, 1.0, 1.0]
     """
 
     def __init__(
@@ -193,22 +168,15 @@ class ExponentialLR(LRScheduler):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     gamma : float
         Factor, at least 0.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------
     >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
     >>> scheduler = agrad.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
-    >>> for _ in range(5):
-    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
-    ...     optimizer.step()
-    ...     scheduler.step()
-    1.0 0.5 0.25 0.125 0.0625
+    >>> [round(scheduler.factor(n), 4) for n in range(5)]
+    [1.0, 0.5, 0.25, 0.125, 0.0625]
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
@@ -226,24 +194,17 @@ class PolynomialLR(LRScheduler):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     total_iters : int
         Number of steps to 0, at least 1.
     power : float
         Power, at least 0.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------
     >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
     >>> scheduler = agrad.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
-    >>> for _ in range(5):
-    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
-    ...     optimizer.step()
-    ...     scheduler.step()
-    1.0 0.75 0.5 0.25 0.0
+    >>> [round(scheduler.factor(n), 4) for n in range(5)]
+    [1.0, 0.75, 0.5, 0.25, 0.0]
     """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
@@ -265,24 +226,17 @@ class CosineAnnealingLR(LRScheduler):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     T_max : int
         Number of steps to ``eta_min``, at least 1.
     eta_min : float
         Smallest rate.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------
     >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
     >>> scheduler = agrad.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
-    >>> for _ in range(5):
-    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
-    ...     optimizer.step()
-    ...     scheduler.step()
-    1.0 0.8536 0.5 0.1464 0.0
+    >>> [round(scheduler.factor(n), 4) for n in range(5)]
+    [1.0, 0.8536, 0.5, 0.1464, 0.0]
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -303,26 +257,19 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     T_0 : int
         Number of steps of the first cycle, at least 1.
     T_mult : int
         Factor of the cycle length from cycle to cycle, at least 1.
     eta_min : float
         Smallest rate.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------
     >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
     >>> scheduler = agrad.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
-    >>> for _ in range(5):
-    ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
-    ...     optimizer.step()
-    ...     scheduler.step()
-    1.0 0.5 1.0 0.5 1.0
+    >>> [round(scheduler.factor(n), 4) for n in range(5)]
+    [1.0, 0.5, 1.0, 0.5, 1.0]
     """
 
     def __init__(
@@ -366,15 +313,6 @@ class LambdaLR(ClosedScheduler):
 
     Other changes of a rate are overwritten.
 
-    Parameters
-    ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
-    lr_lambda : function or list of function
-        Function from the number of steps to the factor, or one for each group.
-    last_epoch : int
-        Same as for ``LRScheduler``.
-
     Examples
     --------
     >>> optimizer = agrad.optim.SGD([agrad.nn.Parameter(np.zeros(1))], lr=1.0)
@@ -403,15 +341,6 @@ class MultiplicativeLR(LRScheduler):
     """Rates multiplied by a function of the number of steps after each step.
 
     The initial rates are the current rates of the groups.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
-    lr_lambda : function or list of function
-        Function from the number of steps to the factor, or one for each group.
-    last_epoch : int
-        Same as for ``LRScheduler``.
 
     Examples
     --------

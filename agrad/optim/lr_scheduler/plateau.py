@@ -19,8 +19,6 @@ class ReduceLROnPlateau(LRScheduler):
 
     Parameters
     ----------
-    optimizer : Optimizer
-        Optimizer whose groups each have a number as ``lr``.
     mode : str
         ``"min"`` if smaller is better, ``"max"`` if larger is better.
     factor : float
