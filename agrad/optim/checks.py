@@ -1,5 +1,6 @@
 """Checks of the arguments of optimizers and schedules."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,10 +18,10 @@ from agrad.errors import (
 from agrad.nn.module import Module
 
 
-def leaves(parameters: Iterable[agrad.Tensor], what: str, traced: bool = False) -> list[agrad.Tensor]:
+def leaves(parameters: Iterable[agrad.Tensor], what: str, to_clip: bool = False) -> list[agrad.Tensor]:
     """Return the parameters as a list, checked to be distinct leaf Tensors.
 
-    traced: True if they may belong to a function that is being traced.
+    Parameters whose gradients are clipped may be absent, or belong to a function that is being traced.
     """
     if isinstance(parameters, (agrad.Tensor, Module)):
         fix = "[tensor]" if isinstance(parameters, agrad.Tensor) else "model.parameters()"
@@ -28,13 +29,13 @@ def leaves(parameters: Iterable[agrad.Tensor], what: str, traced: bool = False) 
     if not isinstance(parameters, Iterable):
         raise OperandError(f"{what}: parameters must be a list of Tensors, got {parameters!r}")
     found = list(parameters)
-    if not found:
+    if not found and not to_clip:
         raise ConfigurationError(f"{what}: parameters must not be empty")
     first: dict[int, int] = {}
     for i, tensor in enumerate(found):
         if not isinstance(tensor, agrad.Tensor):
             raise OperandError(f"{what}: parameter {i} must be a Tensor, got {type(tensor).__name__}")
-        inside = isinstance(tensor.data, agrad.Tensor) and not (traced and tensor.data.level.name == "trace")
+        inside = isinstance(tensor.data, agrad.Tensor) and not (to_clip and tensor.data.level.name == "trace")
         if not tensor.is_leaf or inside:
             raise NotDifferentiableError(
                 f"{what}: parameter {i} must be a leaf, got the result of an operation. Create it with "
@@ -47,17 +48,17 @@ def leaves(parameters: Iterable[agrad.Tensor], what: str, traced: bool = False) 
     return found
 
 
-def number(what: str, name: str, value: Any, below: float | None = None) -> Any:
+def number(what: str, name: str, value: Any, below: float | None = None, finite: bool = True) -> Any:
     """Return ``value`` as a float, checked to be at least 0 and less than ``below``.
 
     A traced number is checked at each call of the compiled function.
     """
     if isinstance(value, TracedNumber):
-        return host_call(lambda now: number(what, name, now, below), value)
+        return host_call(lambda now: number(what, name, now, below, finite), value)
     good = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
-    if not good or not 0 <= value < (float("inf") if below is None else below):
+    if not good or not 0 <= value < (math.inf if below is None else below) and (finite or value != math.inf):
         limit = "at least 0" if below is None else f"at least 0 and less than {below:g}"
-        raise ConfigurationError(f"{what}: {name} must be a finite number of {limit}, got {value!r}")
+        raise ConfigurationError(f"{what}: {name} must be a {'finite ' * finite}number of {limit}, got {value!r}")
     return float(value)
 
 

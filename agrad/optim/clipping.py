@@ -18,7 +18,7 @@ _FEW = 1 << 10
 
 def _gradients(parameters: Any, what: str) -> list[tuple[agrad.Tensor, agrad.Tensor]]:
     """Return the parameters that have a gradient, with their gradients."""
-    found = leaves([parameters] if isinstance(parameters, agrad.Tensor) else parameters, what, traced=True)
+    found = leaves([parameters] if isinstance(parameters, agrad.Tensor) else parameters, what, to_clip=True)
     return [(tensor, tensor.grad.detach()) for tensor in found if tensor.grad is not None]
 
 
@@ -54,8 +54,8 @@ def clip_grad_norm(
 ) -> agrad.Tensor:
     """Scale the gradients so that their total norm is at most ``max_norm``.
 
-    Parameters without a gradient are ignored. The gradient Tensors are replaced, not modified. Nothing is read back
-    from the device, unless ``error_if_nonfinite`` is True.
+    Parameters without a gradient are ignored; without any, the norm is 0. The gradient Tensors are replaced, not
+    modified. Nothing is read back from the device, unless ``error_if_nonfinite`` is True.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def clip_grad_norm(
     >>> w.grad.round(4)
     Tensor([0.6, 0.8], dtype=float64, backend=numpy, device=cpu)
     """
-    bound = number("clip_grad_norm", "max_norm", max_norm)
-    order = math.inf if norm_type in (math.inf, "inf") else number("clip_grad_norm", "norm_type", norm_type)
+    bound = number("clip_grad_norm", "max_norm", max_norm, finite=False)
+    order = math.inf if norm_type == "inf" else number("clip_grad_norm", "norm_type", norm_type, finite=False)
     if not order:
         raise ConfigurationError("clip_grad_norm: norm_type must be a number greater than 0 or math.inf, got 0")
     found = _gradients(parameters, "clip_grad_norm")
@@ -126,7 +126,7 @@ def clip_grad_value(parameters: Iterable[agrad.Tensor] | agrad.Tensor, clip_valu
     >>> w.grad
     Tensor([0.5, -1.0], dtype=float64, backend=numpy, device=cpu)
     """
-    bound = number("clip_grad_value", "clip_value", clip_value)
+    bound = number("clip_grad_value", "clip_value", clip_value, finite=False)
     with agrad.no_grad():
         for tensor, g in _gradients(parameters, "clip_grad_value"):
             if agrad.isdtype(g.dtype, "complex floating"):

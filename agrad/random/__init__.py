@@ -1,8 +1,8 @@
 """Random numbers as functions of a key, the same on every backend and device.
 
-The generator is Philox4x64-10 (Salmon et al., SC'11). It is based on a counter: a key and a position give the number,
-and no state is kept. Keys are arrays. Draws have the backend and device of the key, and are Tensors for a Tensor and
-raw arrays for a raw one::
+The generator is Philox4x64-10 (Salmon et al., SC'11), which is based on a counter: a key and a position determine a
+number, and no state is kept. Keys are arrays. Draws have the library and device of the key, and are Tensors if it is a
+Tensor::
 
     key = agrad.random.key(0)
     for_weights, for_noise = agrad.random.split(key)
@@ -12,7 +12,7 @@ Two draws from one key return the same numbers: split the key first. ``Generator
 
 ``dtype`` is float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend. A
 float32 sample is the float64 sample, rounded. ``shape`` is an integer or a tuple. By default, it is the shape of the
-parameters.
+parameters. Limits of parameters are checked for numbers. The values of arrays are not read.
 """
 
 from agrad.faces import list_names as _list_names

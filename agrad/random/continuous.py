@@ -1,7 +1,7 @@
 """Draws from continuous distributions, differentiable in their parameters.
 
-Locations, scales and bounds enter by a smooth function of them and of a number that does not depend on them, and that
-function is differentiated. For concentrations the derivative is that at a fixed quantile.
+A sample is a smooth function of locations, scales and bounds, and of a number that does not depend on them. The
+derivative with respect to a concentration is the derivative of a fixed quantile.
 """
 
 from typing import Any
@@ -9,8 +9,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
 from agrad.ops import sampling
-from agrad.ops.definition import of_first
-from agrad.random.keys import parameter, positive, shape_and_dtype, shape_of
+from agrad.random.keys import draw, parameter, positive, shape_and_dtype, shape_of
 
 __all__ = ["beta", "dirichlet", "exponential", "gamma", "log_gamma", "normal", "truncated_normal", "uniform"]
 
@@ -27,29 +26,17 @@ def _affine(sample: Any, loc: Any, scale: Any) -> Any:
     return sample
 
 
-@of_first
+@draw
 def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw uniform numbers from ``low`` to ``high``.
 
-    On [0, 1) the sample is a multiple of 2**-24 in float32 and of 2**-53 in float64, bit for bit the same everywhere.
-    Other bounds may be reached by rounding.
+    On [0, 1), a sample is a multiple of 2**-24 in float32 and of 2**-53 in float64, and the same bit for bit on every
+    backend. With other bounds, rounding may return ``high``.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the bounds broadcast.
     low, high : number or array
-        The bounds. The result is differentiable in arrays.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
+        Bounds. The result is differentiable in arrays.
 
     Examples
     --------
@@ -64,33 +51,21 @@ def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dty
     return _affine(sample, low, high - low)
 
 
-@of_first
+@draw
 def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw normal numbers.
 
-    Results are the same everywhere up to rounding. No sample is further out than 5.8 standard deviations in float32 and
-    8.6 in float64.
+    Samples of all backends are equal up to rounding. They are at most 5.8 standard deviations from the mean in float32,
+    and 8.6 in float64.
 
     Reference: Box and Muller 1958, Annals of Mathematical Statistics 29.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
     loc : number or array
-        The mean. The result is differentiable in an array.
+        Mean. The result is differentiable in an array.
     scale : number or array
-        The standard deviation. The result is differentiable in an array.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
+        Standard deviation. The result is differentiable in an array.
 
     Examples
     --------
@@ -107,35 +82,18 @@ def normal(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     return _affine(sampling.normal(key, shape=found, dtype=kind), loc, scale)
 
 
-@of_first
+@draw
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None
 ) -> agrad.Tensor:
     """Draw ``loc + scale * z`` with z standard normal from ``lower`` to ``upper``.
 
+    z is the inverse of the distribution function at a uniform number. It is accurate for bounds far out in a tail, too.
+
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     lower, upper : number or array
-        The bounds of z. The result is differentiable in arrays.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    loc, scale : number or array
-        Location and scale. The result is differentiable in arrays.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    z is the inverse of the distribution function at a uniform number, accurate however far out in a tail
-    the bounds lie.
+        Bounds of z. The result is differentiable in arrays.
 
     Examples
     --------
@@ -157,30 +115,14 @@ def truncated_normal(
     return _affine(sampling.truncated_normal(u, low, high), loc, scale)
 
 
-@of_first
+@draw
 def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
-    """Draw exponential numbers.
+    """Draw exponential numbers: -log(u) * scale with u uniform on (0, 1).
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    shape : int, tuple of int or None
-        Shape of the result. By default, the shape of ``scale``.
     scale : number or array
-        The mean. The result is differentiable in an array.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    -log(u) * scale with u uniform on (0, 1).
+        Mean. The result is differentiable in an array.
 
     Examples
     --------
@@ -195,30 +137,14 @@ def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = N
     return _affine(-agrad.log(u), 0.0, scale)
 
 
-@of_first
+@draw
 def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
-    """Draw logarithms of gamma distributed numbers of scale 1.
+    """Draw logarithms of gamma-distributed numbers of scale 1, as for ``gamma``.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     alpha : number or array
-        The concentration, above 0, also tiny. The result is differentiable in an array.
-    shape : int, tuple of int or None
-        Shape of the result. By default, the shape of ``alpha``.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    The method and the gradient are the same as for ``gamma``.
+        Concentration, greater than 0, however small. The result is differentiable in an array.
 
     Examples
     --------
@@ -232,39 +158,25 @@ def log_gamma(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
 
 
 def _log_gamma(key: Any, alpha: Any, shape: Any, dtype: Any, name: str) -> Any:
-    """Draw logarithms of gamma distributed numbers for the function ``name``."""
+    """Draw logarithms of gamma-distributed numbers for the function ``name``."""
     found, kind = shape_and_dtype(key, shape, dtype, name, alpha)
     concentration = parameter(positive(alpha, name, "alpha"), name, "alpha", key, found, kind)
     return sampling.log_gamma(key, concentration)
 
 
-@of_first
+@draw
 def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
-    """Draw gamma distributed numbers.
+    """Draw gamma-distributed numbers.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     alpha : number or array
-        The concentration, above 0. The result is differentiable in an array.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    scale : number or array
-        The scale. The result is differentiable in an array.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
+        Concentration, greater than 0. The result is differentiable in an array.
 
     Notes
     -----
-    Drawn by Marsaglia and Tsang 2000, ACM TOMS 26. The derivative with respect to ``alpha`` is the implicit one of
-    Figurnov, Mohamed and Mnih 2018, arXiv:1805.08498, which is the derivative of the quantile.
+    The method is from Marsaglia and Tsang 2000, ACM TOMS 26. The derivative with respect to ``alpha`` is implicit, as
+    in Figurnov, Mohamed and Mnih 2018, arXiv:1805.08498: it is the derivative of the quantile.
 
     Examples
     --------
@@ -279,31 +191,19 @@ def gamma(key: Any, alpha: Any, shape: Any = None, *, scale: Any = 1.0, dtype: A
     return _affine(agrad.exp(_log_gamma(key, alpha, found, kind, name)), 0.0, scale)
 
 
-@of_first
+@draw
 def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
-    """Draw beta distributed numbers.
+    """Draw beta-distributed numbers.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     a, b : number or array
-        The concentrations, above 0. The result is differentiable in arrays.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the concentrations broadcast.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
+        Concentrations, greater than 0. The result is differentiable in arrays.
 
     Notes
     -----
-    x / (x + y) of two gamma distributed numbers, computed from their logarithms. The gradient is that of
-    the two; its mean is the derivative of the mean of any function of the sample.
+    The sample is x / (x + y) for two gamma-distributed numbers, computed from their logarithms and differentiated
+    through them. The mean of the gradient is the derivative of the mean of any function of the sample.
 
     Examples
     --------
@@ -321,30 +221,22 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> a
     return agrad.sigmoid(x - y)
 
 
-@of_first
+@draw
 def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
-    """Draw Dirichlet distributed points.
+    """Draw Dirichlet-distributed points.
+
+    A point is the softmax of logarithms of gamma-distributed numbers.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     alpha : array
-        The concentrations, above 0, along the last axis. The result is differentiable in them.
+        Concentrations, greater than 0, along the last axis. The result is differentiable in them.
     shape : int, tuple of int or None
-        The shape of the batch, to which ``alpha.shape[:-1]`` must broadcast, by default just that.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
+        Shape of the batch, to which ``alpha.shape[:-1]`` must broadcast. By default, that shape.
 
     Returns
     -------
-    array
-        Array of shape ``(*shape, alpha.shape[-1])`` that sums to 1 along the last axis. A Tensor if the key is a
-        Tensor, otherwise an array of the library of the key. It is on the device of the key.
-
-    Notes
-    -----
-    The softmax of logarithms of gamma distributed numbers.
+    array of shape ``(*shape, alpha.shape[-1])`` that sums to 1 along the last axis
 
     Examples
     --------

@@ -5,32 +5,23 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError
-from agrad.ops.definition import of_first
 from agrad.random.discrete import bernoulli
-from agrad.random.keys import parameter, positive
+from agrad.random.keys import draw, parameter, positive
 from agrad.random.transformed import positive_like, uniform_like
 
 __all__ = ["binomial", "geometric", "poisson", "rademacher"]
 
 
-@of_first
+@draw
 def rademacher(key: Any, shape: Any = (), *, dtype: Any = None) -> agrad.Tensor:
     """Draw signs, 1 and -1 with equal chances.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     shape : int or tuple of int
-        The shape of the result.
+        Shape of the result.
     dtype : dtype or None
-        A signed dtype, by default int32.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
+        Signed dtype. By default, int32.
 
     Examples
     --------
@@ -45,24 +36,18 @@ _STEPS = 40
 """Halvings of an interval of integers: enough for rates up to 1e15."""
 
 
-@of_first
+@draw
 def poisson(key: Any, lam: Any, shape: Any = None) -> agrad.Tensor:
-    """Draw Poisson distributed integers.
+    """Draw Poisson-distributed integers.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     lam : number or array
-        The rate, above 0. The result is not differentiable with respect to it.
-    shape : int, tuple of int or None
-        Shape of the result. By default, the shape of ``lam``.
+        Rate, greater than 0. The result is not differentiable with respect to it.
 
     Returns
     -------
-    array
-        Array of int64, with -1 for rates in an array that are negative, NaN or above 2**62. A Tensor if the key is a
-        Tensor, otherwise an array of the library of the key. It is on the device of the key.
+    array of int64, with -1 for rates in an array that are negative, NaN or above 2**62
 
     Notes
     -----
@@ -87,9 +72,9 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> agrad.Tensor:
 
 
 def _near(u: Any, mean: Any, deviation: Any, slant: Any) -> tuple[Any, Any]:
-    """Return bounds between which the quantile of ``u`` is likely; ``slant`` is the skewness times the deviation.
+    """Return likely bounds of the quantile of ``u``, by the first terms of the Cornish-Fisher expansion.
 
-    By the first terms of the expansion of Cornish and Fisher about the normal distribution.
+    ``slant`` is the skewness times the deviation.
     """
     z = agrad.clip(agrad.special.ndtri(u), -9.0, 9.0)
     middle = mean + deviation * z + slant * (z * z - 1) / 6
@@ -98,9 +83,9 @@ def _near(u: Any, mean: Any, deviation: Any, slant: Any) -> tuple[Any, Any]:
 
 
 def _least(enough: Callable[[Any], Any], low: Any, high: Any, *near: Any) -> Any:
-    """Return the least integer above ``low``, not above ``high``, that is enough; ``high`` is.
+    """Return the smallest integer from ``low`` + 1 to ``high`` for which ``enough`` is true, as it is for ``high``.
 
-    ``near``: places between the ends to begin with.
+    ``near`` contains numbers between the ends, to begin with.
     """
 
     def halved(low: Any, high: Any, middle: Any) -> tuple[Any, Any]:
@@ -123,26 +108,20 @@ def _least(enough: Callable[[Any], Any], low: Any, high: Any, *near: Any) -> Any
     return agrad.astype(agrad.while_loop(going, step, (steps, low, high))[2], agrad.int64)
 
 
-@of_first
+@draw
 def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     """Draw binomially distributed integers: successes in ``n`` trials.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     n : number or array
         Number of trials, an integer of at least 0.
     p : number or array
-        The probability of a success, from 0 to 1. The result is not differentiable with respect to it.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
+        Probability of a success, from 0 to 1. The result is not differentiable with respect to it.
 
     Returns
     -------
-    array
-        Array of int64. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It is on the
-        device of the key.
+    array of int64
 
     Notes
     -----
@@ -171,28 +150,20 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     return _least(enough, low, high, *_near(u, mean, deviation, 1 - 2 * chance))
 
 
-@of_first
+@draw
 def geometric(key: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     """Draw geometrically distributed integers: trials up to the first success.
 
+    A sample is 1 + floor(log(u) / log(1 - p)) for a uniform number u.
+
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     p : number or array
-        The probability of a success, above 0 and up to 1. The result is not differentiable with respect to it.
-    shape : int, tuple of int or None
-        Shape of the result. By default, the shape of ``p``.
+        Probability of a success, greater than 0 and at most 1. The result is not differentiable with respect to it.
 
     Returns
     -------
-    array
-        Array of int64, from 1 to 2**63 - 1. A Tensor if the key is a Tensor, otherwise an array of the library of the
-        key. It is on the device of the key.
-
-    Notes
-    -----
-    The whole part of log(u) / log(1 - p) for a uniform number u, and 1 more.
+    array of int64, from 1 to 2**63 - 1
 
     Examples
     --------

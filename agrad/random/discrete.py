@@ -6,37 +6,26 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.ops import sampling
-from agrad.ops.definition import of_first
-from agrad.random.keys import broadcast_shape, checked, floating, shape_of
+from agrad.random.keys import broadcast_shape, checked, draw, floating, shape_of
 
 __all__ = ["bernoulli", "bits", "categorical", "choice", "permutation", "randint"]
 
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 
-@of_first
+@draw
 def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> agrad.Tensor:
     """Draw unsigned integers with random bits.
 
+    The result contains the 64-bit words of the generator in order, each cut into integers from the low bits on. In
+    uint64, the words for ``key(0)`` begin with the published vectors of Philox4x64-10.
+
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     shape : int or tuple of int
-        The shape of the result.
+        Shape of the result.
     dtype : dtype or None
-        An unsigned integer dtype, by default uint32.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    The generator's 64-bit words in order, each cut into integers from the low bits on. In uint64 they are the words
-    themselves, which for ``key(0)`` begin as the published vectors of Philox4x64-10.
+        Unsigned integer dtype. By default, uint32.
 
     Examples
     --------
@@ -51,7 +40,7 @@ def bits(key: Any, shape: Any = (), *, dtype: Any = None) -> agrad.Tensor:
 
 
 def _name(dtype: Any, default: str) -> str:
-    """Return the name of a dtype, of None the default."""
+    """Return the name of a dtype, or the default for None."""
     if dtype is None or isinstance(dtype, str):
         return dtype or default
     return agrad.zeros((), dtype=dtype, backend="numpy").dtype.name
@@ -63,26 +52,18 @@ def _index_dtype(key: Any) -> str:
     return agrad.asarray(0, backend=tensor.backend, device=tensor.device).dtype.name
 
 
-@of_first
+@draw
 def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None) -> agrad.Tensor:
-    """Draw integers from ``low`` up to, not including, ``high``, with equal chances.
+    """Draw integers from ``low`` to ``high - 1`` with equal probabilities.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     low, high : int
-        The bounds of at most 2**63 integers.
+        Bounds of at most 2**63 integers.
     shape : int or tuple of int
-        The shape of the result.
+        Shape of the result.
     dtype : dtype or None
-        An integer dtype that holds them, by default the backend's own.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
+        Integer dtype that can represent them. By default, the integer dtype of the backend.
 
     Examples
     --------
@@ -107,24 +88,18 @@ def randint(key: Any, low: int, high: int, shape: Any = (), *, dtype: Any = None
     return sampling.integers(key, low=low, high=high, shape=shape_of(shape, "randint"), dtype=kind)
 
 
-@of_first
+@draw
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> agrad.Tensor:
     """Draw Booleans, True with probability ``p``.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     p : number or array
-        The probability: a number, met to the nearest multiple of 2**-32, or a floating array.
-    shape : int, tuple of int or None
-        Shape of the result. By default, the shape of ``p``.
+        Probability: a number, rounded to the nearest multiple of 2**-32, or a floating-point array.
 
     Returns
     -------
-    array
-        Array of Booleans. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It is on the
-        device of the key.
+    array of Booleans
 
     Examples
     --------
@@ -141,28 +116,24 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> agrad.Tensor:
     return sampling.uniform(key, shape=found, dtype=kind, interior=False) < p
 
 
-@of_first
+@draw
 def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> agrad.Tensor:
     """Draw indices along an axis with probabilities proportional to ``exp(logits)``.
 
-    Reference: The result is the index of the largest logit after independent Gumbel noise is added: E. J. Gumbel 1954.
+    The result is the index of the largest logit after independent Gumbel noise is added (E. J. Gumbel 1954).
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     logits : array
         Array with a floating-point dtype and at least one axis. An element of -inf is never drawn.
     shape : int, tuple of int or None
         Shape of the result, to which the shape of ``logits`` without the axis must broadcast. By default, that shape.
     axis : int
-        The axis of ``logits`` along which probabilities sum to 1.
+        Axis of ``logits`` along which the probabilities sum to 1.
 
     Returns
     -------
-    array
-        Array of integers. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It is on the
-        device of the key.
+    array of integers
 
     Examples
     --------
@@ -188,24 +159,20 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
     return -agrad.log(-agrad.log(sampling.uniform(key, shape=shape, dtype=dtype, interior=True)))
 
 
-@of_first
+@draw
 def permutation(key: Any, x: Any, /, *, axis: int = 0) -> agrad.Tensor:
     """Draw a permutation of integers, or shuffle an array.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     x : int or array
         Number n, for a permutation of 0 to n - 1, or an array with at least one axis.
     axis : int
-        The axis along which an array is shuffled.
+        Axis along which an array is shuffled.
 
     Returns
     -------
-    array
-        Array of integers of shape (n,), or the shuffled ``x``; differentiable with respect to ``x``. A Tensor if the
-        key is a Tensor, otherwise an array of the library of the key. It is on the device of the key.
+    array of integers of shape (n,), or the shuffled ``x``, differentiable with respect to ``x``
 
     Examples
     --------
@@ -240,34 +207,30 @@ def _length(x: Any, axis: int, name: str) -> int:
     return int(x.shape[axis])
 
 
-@of_first
+@draw
 def choice(key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = None, axis: int = 0) -> agrad.Tensor:
-    """Draw from the integers below ``a``, or from an array's entries along an axis.
+    """Draw from the integers below ``a``, or from the entries of an array.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     a : int or array
         Number n, for the integers 0 to n - 1, or an array with at least one axis.
     shape : int or tuple of int
-        The shape of the draw, which replaces the axis.
+        Shape of the sample, which replaces the axis.
     replace : bool
         False to draw no position twice.
     p : array or None
-        The probabilities of the positions, of shape (n,), scaled to the sum 1; None for equal ones.
+        Probabilities of the positions, of shape (n,), which are divided by their sum. By default, equal.
     axis : int
-        The axis of the array along which entries are drawn.
+        Axis of the array along which entries are drawn.
 
     Returns
     -------
-    array
-        Array of integers, or of elements of ``a``; differentiable with respect to ``a``. A Tensor if the key is a
-        Tensor, otherwise an array of the library of the key. It is on the device of the key.
+    array of integers, or of elements of ``a``, differentiable with respect to ``a``
 
     Notes
     -----
-    Without replacement the positions are drawn one after the other, each with the probabilities of the remaining ones:
+    Without replacement, positions are drawn one after another, each with the probabilities of the remaining positions:
     J. I. Yellott 1977, Journal of Mathematical Psychology 15.
 
     Examples

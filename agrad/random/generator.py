@@ -1,4 +1,4 @@
-"""A source of keys, for code that does not pass keys around."""
+"""Generator: a source of keys, for code that does not pass keys around."""
 
 import threading
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from agrad.random.keys import fold_in, key, number
 
 
 class Generator(Stateful):
-    """A source of keys: the n-th call gives ``fold_in(key(seed), n)``.
+    """Source of keys: the n-th call returns ``fold_in(key(seed), n)``.
 
-    Threads may share one. The order of their calls then decides which thread gets which key.
+    Threads can share a generator. The order of their calls then determines which thread gets which key.
 
     Parameters
     ----------
     seed : int
-        An integer from 0 to 2**128 - 1.
+        Integer from 0 to 2**128 - 1.
 
     Examples
     --------
@@ -44,16 +44,14 @@ class Generator(Stateful):
 
         Parameters
         ----------
-        backend : str or None
-            The backend of the key, by default the selected one.
-        device : device or None
-            Device of the key. By default, the device of the backend.
+        backend, device
+            Backend and device of the key. By default, the selected backend and its default device.
 
         Returns
         -------
         Tensor
-            A key: Tensor of shape (4,), uint32. Inside ``vmap`` with ``randomness="different"``, each batch element has
-            a different key.
+            Key of shape (4,), uint32. Inside ``vmap`` with ``randomness="different"``, each batch element has a
+            different key.
 
         Examples
         --------
@@ -86,7 +84,7 @@ class Generator(Stateful):
         Returns
         -------
         dict of str to int
-            The ``seed``, and the number of ``calls``.
+            ``seed``, and the number of ``calls``.
 
         Examples
         --------
@@ -104,7 +102,7 @@ class Generator(Stateful):
         Parameters
         ----------
         state : mapping of str to int
-            A state that ``state`` returned.
+            State that ``state`` returned.
 
         Examples
         --------
@@ -116,7 +114,7 @@ class Generator(Stateful):
         True
         """
         if set(state) != {"seed", "calls"}:
-            raise DataError(f"the state of a Generator is 'seed' and 'calls', not {sorted(state)}")
+            raise DataError(f"Generator: the state must have the keys 'seed' and 'calls', got {sorted(state)}")
         seed, calls = (number(state[name], "Generator", f"the state's {name!r}", 2**128) for name in ("seed", "calls"))
         with self._lock:
             self.seed, self._calls = seed, calls

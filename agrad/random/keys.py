@@ -1,17 +1,45 @@
-"""Keys, made from a seed, split, and folded with a number; checks of arguments."""
+"""Keys from a seed, split keys, keys folded with a number; checks of arguments."""
 
 import math
+from collections.abc import Callable
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.faces import complete_docstring
 from agrad.ops import sampling
 from agrad.ops.definition import of_first
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import OfFirst
 
 __all__ = ["fold_in", "key", "split"]
 
 FLOATS = ("float32", "float64")
+P = ParamSpec("P")
+
+
+def draw(function: Callable[Concatenate[Any, P], agrad.Tensor]) -> "OfFirst[P, agrad.Tensor]":
+    """Return a function of a key with a type, and with a complete docstring.
+
+    Parameters
+    ----------
+    key : array of shape (4,), uint32
+    shape : int, tuple of int or None
+        Shape of the result. By default, the shape to which the parameters broadcast.
+    loc : number or array
+        Location. The result is differentiable in an array.
+    scale : number or array
+        Scale. The result is differentiable in an array.
+    dtype : dtype or None
+        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
+
+    Returns
+    -------
+    array of the given shape and dtype, of the library and on the device of the key; a Tensor for a Tensor
+    """
+    return of_first(complete_docstring(function, draw))
 
 
 def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.Tensor:
@@ -20,16 +48,14 @@ def key(seed: int, *, backend: str | None = None, device: Any = None) -> agrad.T
     Parameters
     ----------
     seed : int
-        An integer from 0 to 2**128 - 1.
-    backend : str or None
-        The backend of the key, by default the selected one.
-    device : device or None
-        Device of the key. By default, the device of the backend.
+        Integer from 0 to 2**128 - 1.
+    backend, device
+        Backend and device of the key. By default, the selected backend and its default device.
 
     Returns
     -------
     Tensor
-        A Tensor of shape (4,), uint32. A plain array of this shape and dtype is also a key.
+        Tensor of shape (4,), uint32. A plain array of this shape and dtype is also a key.
 
     Examples
     --------
@@ -50,15 +76,13 @@ def split(key: Any, /, n: int = 2) -> agrad.Tensor:
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
+    key : array of shape (4,), uint32
     n : int
-        The number of keys.
+        Number of keys.
 
     Returns
     -------
-    array
-        The keys as rows: array of shape (n, 4), uint32.
+    array of shape (n, 4), uint32, with the keys as rows
 
     Examples
     --------
@@ -73,19 +97,17 @@ def split(key: Any, /, n: int = 2) -> agrad.Tensor:
 
 @of_first
 def fold_in(key: Any, data: int, /) -> agrad.Tensor:
-    """Return a key made from a key and an integer, such as the number of a step.
+    """Return a key derived from a key and an integer, such as the number of a step.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
+    key : array of shape (4,), uint32
     data : int
-        An integer from 0 to 2**128 - 1.
+        Integer from 0 to 2**128 - 1.
 
     Returns
     -------
-    array
-        A key: array of shape (4,), uint32.
+    array of shape (4,), uint32
 
     Examples
     --------
@@ -98,7 +120,7 @@ def fold_in(key: Any, data: int, /) -> agrad.Tensor:
 
 
 def checked(key: Any, name: str) -> Any:
-    """Return ``key``, checked to be one."""
+    """Return ``key``, checked to be a key."""
     if not hasattr(key, "shape") or not hasattr(key, "dtype"):
         raise OperandError(
             f"{name}: the first argument must be a key, got {type(key).__name__}. Create one with "

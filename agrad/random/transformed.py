@@ -9,9 +9,8 @@ from typing import Any
 import agrad
 from agrad.errors import ShapeError
 from agrad.ops import sampling
-from agrad.ops.definition import of_first
 from agrad.random.continuous import _affine, gamma, log_gamma, normal
-from agrad.random.keys import broadcast_shape, checked, floating, parameter, positive, shape_and_dtype
+from agrad.random.keys import broadcast_shape, checked, draw, floating, parameter, positive, shape_and_dtype
 
 __all__ = [
     "cauchy", "chisquare", "gumbel", "laplace", "logistic", "lognormal", "maxwell", "multivariate_normal", "pareto",
@@ -31,30 +30,11 @@ def positive_like(value: Any, what: str, key: Any, like: Any, name: str) -> Any:
     return parameter(positive(value, name, what), name, what, key, tuple(like.shape), kind)
 
 
-@of_first
+@draw
 def laplace(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
-    """Draw Laplace distributed numbers.
+    """Draw Laplace-distributed numbers.
 
-    Parameters
-    ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    loc, scale : number or array
-        Location and scale. The result is differentiable in arrays.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    log(2 u) for uniform u below 1/2, and -log(2 - 2 u) above.
+    A standard sample is log(2 u) for uniform u below 1/2, and -log(2 - 2 u) above.
 
     Examples
     --------
@@ -70,30 +50,11 @@ def laplace(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
     return _affine(agrad.where(left, tail, -tail), loc, scale)
 
 
-@of_first
+@draw
 def gumbel(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
-    """Draw Gumbel distributed numbers.
+    """Draw Gumbel-distributed numbers.
 
-    Parameters
-    ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    loc, scale : number or array
-        Location and scale. The result is differentiable in arrays.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    -log(-log(u)) with u uniform on (0, 1).
+    A standard sample is -log(-log(u)) with u uniform on (0, 1).
 
     Examples
     --------
@@ -107,30 +68,11 @@ def gumbel(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     return _affine(-agrad.log(-agrad.log(u)), loc, scale)
 
 
-@of_first
+@draw
 def logistic(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw numbers of the logistic distribution.
 
-    Parameters
-    ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    loc, scale : number or array
-        Location and scale. The result is differentiable in arrays.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    log(u / (1 - u)) with u uniform on (0, 1).
+    A standard sample is log(u / (1 - u)) with u uniform on (0, 1).
 
     Examples
     --------
@@ -144,30 +86,11 @@ def logistic(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, d
     return _affine(agrad.log(u) - agrad.log1p(-u), loc, scale)
 
 
-@of_first
+@draw
 def cauchy(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
-    """Draw Cauchy distributed numbers.
+    """Draw Cauchy-distributed numbers.
 
-    Parameters
-    ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    loc, scale : number or array
-        Location and scale. The result is differentiable in arrays.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    The tangent of pi * (u - 1/2), with u uniform, computed from the nearer end of (0, 1).
+    A standard sample is tan(pi * (u - 1/2)) with u uniform, computed from the nearer end of (0, 1).
 
     Examples
     --------
@@ -183,30 +106,11 @@ def cauchy(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dty
     return _affine(agrad.where(left, -size, size), loc, scale)
 
 
-@of_first
+@draw
 def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
-    """Draw Rayleigh distributed numbers.
+    """Draw Rayleigh-distributed numbers.
 
-    Parameters
-    ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    scale : number or array
-        The scale. The result is differentiable in an array.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    sqrt(-2 log(u)) * scale with u uniform on (0, 1).
+    A sample is sqrt(-2 log(u)) * scale with u uniform on (0, 1).
 
     Examples
     --------
@@ -220,32 +124,16 @@ def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, *, dtype: Any = None
     return _affine(agrad.sqrt(-2 * agrad.log(u)), 0.0, scale)
 
 
-@of_first
+@draw
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
-    """Draw Weibull distributed numbers.
+    """Draw Weibull-distributed numbers.
+
+    A sample is (-log(u))**(1 / concentration) * scale with u uniform on (0, 1).
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    scale : number or array
-        The scale. The result is differentiable in an array.
     concentration : number or array
-        The exponent, above 0. The result is differentiable in an array.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    (-log(u))**(1 / concentration) * scale with u uniform on (0, 1).
+        Exponent, greater than 0. The result is differentiable in an array.
 
     Examples
     --------
@@ -260,30 +148,16 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = None, *, 
     return _affine((-agrad.log(u)) ** (1 / power), 0.0, scale)
 
 
-@of_first
+@draw
 def pareto(key: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
-    """Draw Pareto distributed numbers, which are 1 or more.
+    """Draw Pareto-distributed numbers, which are at least 1.
+
+    A sample is u**(-1 / b) with u uniform on (0, 1).
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     b : number or array
-        The exponent, above 0. The result is differentiable in an array.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    u**(-1 / b) with u uniform on (0, 1).
+        Exponent, greater than 0. The result is differentiable in an array.
 
     Examples
     --------
@@ -297,30 +171,14 @@ def pareto(key: Any, b: Any, shape: Any = None, *, dtype: Any = None) -> agrad.T
     return agrad.exp(-agrad.log(u) / positive_like(b, "b", key, u, "pareto"))
 
 
-@of_first
+@draw
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw numbers whose logarithms are normal.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     sigma : number or array
-        The standard deviation of the logarithm, whose mean is 0. The result is differentiable in an array.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    The exponential of normal numbers.
+        Standard deviation of the logarithm, whose mean is 0. The result is differentiable in an array.
 
     Examples
     --------
@@ -333,30 +191,16 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, *, dtype: Any = Non
     return agrad.exp(normal(key, shape, scale=sigma, dtype=dtype))
 
 
-@of_first
+@draw
 def chisquare(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
-    """Draw chi-square distributed numbers.
+    """Draw chi-square-distributed numbers.
+
+    A sample is twice a gamma-distributed number of concentration df / 2.
 
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     df : number or array
-        The degrees of freedom, above 0. The result is differentiable in an array.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    Twice a gamma distributed number of concentration df / 2.
+        Degrees of freedom, greater than 0. The result is differentiable in an array.
 
     Examples
     --------
@@ -369,31 +213,17 @@ def chisquare(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> agr
     return gamma(key, positive(df, "chisquare", "df") / 2, shape, scale=2.0, dtype=dtype)
 
 
-@of_first
+@draw
 def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw numbers of Student's t distribution.
 
+    A sample is a normal number divided by the square root of a chi-square number over ``df``. Its derivative is
+    computed through the chi-square number.
+
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     df : number or array
-        The degrees of freedom, above 0. The result is differentiable in an array.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    A normal number divided by the square root of a chi-square number over ``df``. The gradient is the one of the
-    chi-square number.
+        Degrees of freedom, greater than 0. The result is differentiable in an array.
 
     Examples
     --------
@@ -407,30 +237,11 @@ def t(key: Any, df: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tenso
     return z * agrad.exp(0.5 * (agrad.log(half) - log_gamma(pair[1, :], half, found, dtype=kind)))
 
 
-@of_first
+@draw
 def maxwell(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
-    """Draw Maxwell distributed numbers.
+    """Draw Maxwell-distributed numbers.
 
-    Parameters
-    ----------
-    key : array
-        A key: array of shape (4,), uint32.
-    shape : int, tuple of int or None
-        The shape of the result, by default that to which the parameters broadcast.
-    loc, scale : number or array
-        Location and scale. The result is differentiable in arrays.
-    dtype : dtype or None
-        float32 or float64. By default, the dtype of the array parameters, otherwise the default of the backend.
-
-    Returns
-    -------
-    array
-        Array of the shape and dtype. A Tensor if the key is a Tensor, otherwise an array of the library of the key. It
-        is on the device of the key.
-
-    Notes
-    -----
-    The length of a vector of three normal numbers.
+    A standard sample is the length of a vector of three normal numbers.
 
     Examples
     --------
@@ -445,18 +256,18 @@ def maxwell(key: Any, shape: Any = None, *, loc: Any = 0.0, scale: Any = 1.0, dt
     return _affine(agrad.sqrt(agrad.sum(z * z, axis=-1)), loc, scale)
 
 
-@of_first
+@draw
 def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dtype: Any = None) -> agrad.Tensor:
     """Draw vectors of a multivariate normal distribution.
 
+    A vector is the mean plus the Cholesky factor of the covariance times a vector of normal numbers.
+
     Parameters
     ----------
-    key : array
-        A key: array of shape (4,), uint32.
     mean : array
-        The mean, along the last axis. The result is differentiable in it.
+        Mean, along the last axis. The result is differentiable in it.
     cov : array
-        The covariance, symmetric and positive definite, in the last two axes. The result is differentiable in it.
+        Covariance, symmetric and positive definite, in the last two axes. The result is differentiable in it.
     shape : int, tuple of int or None
         Shape of the batch. By default, the shape to which ``mean`` and ``cov`` broadcast.
     dtype : dtype or None
@@ -464,13 +275,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dty
 
     Returns
     -------
-    array
-        Array of shape ``(*shape, n)``. A Tensor if the key is a Tensor, otherwise an array of the library of the key.
-        It is on the device of the key.
-
-    Notes
-    -----
-    The mean plus the Cholesky factor of the covariance times a vector of normal numbers.
+    array of shape ``(*shape, n)``
 
     Examples
     --------
@@ -487,8 +292,8 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, *, dty
     n = int(mean.shape[-1]) if len(getattr(mean, "shape", ())) else -1
     if len(getattr(cov, "shape", ())) < 2 or tuple(cov.shape[-2:]) != (n, n):
         raise ShapeError(
-            f"{name}: the mean is an array of shape (..., n) and the covariance one of shape (..., n, n); found "
-            f"{tuple(getattr(mean, 'shape', ()))} and {tuple(getattr(cov, 'shape', ()))}"
+            f"{name}: mean and cov must have shapes (..., n) and (..., n, n), got {tuple(getattr(mean, 'shape', ()))} "
+            f"and {tuple(getattr(cov, 'shape', ()))}"
         )
     kind = floating(dtype, name, key, mean, cov)
     batch = broadcast_shape(shape, name, mean[..., 0], cov[..., 0, 0])

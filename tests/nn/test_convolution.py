@@ -107,6 +107,17 @@ def test_no_samples(backend: str) -> None:
     assert F.conv2d(here(np.zeros((0, 2, 5, 5))), here(draw(3, 2, 3, 3))).shape == (0, 3, 3, 3)
 
 
+def test_a_transposed_convolution_may_leave_nothing(backend: str) -> None:
+    """PyTorch returns the empty array too, where its library supports it (batches in float32)."""
+    x, w = here(draw(2, 3, 1, 4)), here(draw(3, 2, 2, 2))
+    assert F.conv_transpose2d(x, w, padding=(1, 0)).shape == (2, 2, 0, 5)
+    for f in (agrad.grad, lambda f: agrad.jit(agrad.grad(f)), lambda f: agrad.vmap(agrad.grad(f), in_axes=(0, None))):
+        slope = f(lambda x, w: agrad.sum(F.conv_transpose2d(x, w, padding=(1, 0)) ** 2))(x, w)
+        assert slope.shape == x.shape and not host(slope).any()
+    with pytest.raises(ShapeError, match=r"lengths of the result must be at least 0, got \(-1, 5\)"):
+        F.conv_transpose2d(x, here(draw(3, 2, 1, 2)), padding=(1, 0))
+
+
 @pytest.mark.parametrize(
     ("error", "match", "shapes", "options"),
     [

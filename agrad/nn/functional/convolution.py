@@ -188,10 +188,13 @@ def _conv_transpose(
         (n - 1) * s - 2 * p + k + e + 1
         for n, s, p, k, e in zip(tuple(x.shape)[-spatial:], strides, paddings, spans, extra, strict=True)
     ]
-    if any(n < 1 for n in lengths):
-        raise ShapeError(f"{name}: the result must have positive lengths, got {tuple(lengths)}. Reduce the padding.")
+    if any(n < 0 for n in lengths):
+        raise ShapeError(f"{name}: lengths of the result must be at least 0, got {tuple(lengths)}. Reduce the padding.")
+    # an axis of length 0 is computed with length 1, because libraries do not support empty results
+    extra = tuple([e + (n == 0) for e, n in zip(extra, lengths, strict=True)])
     pads = tuple((k - p, k - p + e) for k, p, e in zip(spans, paddings, extra, strict=True))
-    return _correlated(x, weight, bias, spatial, Windows((1,) * spatial, pads, strides, dilations, groups))
+    y = _correlated(x, weight, bias, spatial, Windows((1,) * spatial, pads, strides, dilations, groups))
+    return y if all(lengths) else y[(..., *map(slice, lengths))]
 
 
 conv1d, conv2d, conv3d = map(of_first, on_axes(_conv))
