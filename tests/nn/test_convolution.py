@@ -122,12 +122,7 @@ def test_a_transposed_convolution_may_leave_nothing(backend: str) -> None:
     ("error", "match", "shapes", "options"),
     [
         (ShapeError, r"must have 2 channels, got 3 in shape \(1, 3, 5, 5\)", [(1, 3, 5, 5), (2, 2, 3, 3)], {}),
-        (
-            ShapeError,
-            r"conv2d: the dilated kernel \(3, 3\) must fit into the padded input of \(2, 5\)",
-            [(1, 2, 2, 5), (2, 2, 3, 3)],
-            {},
-        ),
+        (ShapeError, "must fit into the padded", [(1, 2, 2, 5), (2, 2, 3, 3)], {}),
         (ShapeError, "spatial axes", [(1, 2, 5), (2, 2, 3, 3, 3)], {}),
         (ShapeError, "multiple", [(1, 4, 5, 5), (3, 2, 3, 3)], {"groups": 2}),
         (ConfigurationError, "stride", [(1, 2, 5, 5), (2, 2, 3, 3)], {"stride": 0}),

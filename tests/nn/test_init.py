@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import host
 
 import agrad
 from agrad import nn
@@ -15,10 +16,6 @@ from agrad.nn import init
 def place(array: Any) -> agrad.Tensor:
     here = agrad.zeros((1,))
     return agrad.asarray(np.asarray(array), backend=here.backend, device=here.device)
-
-
-def host(tensor: agrad.Tensor) -> np.ndarray:
-    return np.array(tensor.detach().numpy())
 
 
 @pytest.mark.needs("torch")
@@ -143,56 +140,20 @@ def test_clipping_without_a_limit_or_parameters(backend: str) -> None:
     [
         (ShapeError, "two axes", lambda: init.xavier_normal_(nn.Parameter(np.ones(3)))),
         (ShapeError, r"eye_: tensor must be a matrix, got shape \(3,\)", lambda: init.eye_(nn.Parameter(np.ones(3)))),
-        (
-            ShapeError,
-            r"sparse_: tensor must be a matrix, got shape \(3,\)",
-            lambda: init.sparse_(nn.Parameter(np.ones(3)), 0.5),
-        ),
+        (ShapeError, "sparse_: tensor must be a matrix", lambda: init.sparse_(nn.Parameter(np.ones(3)), 0.5)),
         (ShapeError, "3 to 5 axes", lambda: init.dirac_(nn.Parameter(np.ones((3, 3))))),
-        (
-            ShapeError,
-            r"orthogonal_: tensor must have at least two axes, got shape \(3,\)",
-            lambda: init.orthogonal_(nn.Parameter(np.ones(3))),
-        ),
-        (
-            OperandError,
-            "tensor must be a leaf Tensor, such as a parameter, got",
-            lambda: init.zeros_(nn.Parameter(np.ones(3)) * 2),
-        ),
+        (ShapeError, "at least two axes", lambda: init.orthogonal_(nn.Parameter(np.ones(3)))),
+        (OperandError, "zeros_: tensor must be a leaf Tensor", lambda: init.zeros_(nn.Parameter(np.ones(3)) * 2)),
         (OperandError, "tensor must be a leaf Tensor, such as a parameter, got", lambda: init.ones_(np.ones(3))),
-        (
-            OperandError,
-            "kaiming_normal_: tensor must be a leaf Tensor, such as a parameter, got 3",
-            lambda: init.kaiming_normal_(3),
-        ),
-        (
-            DtypeError,
-            "normal_: tensor must have a floating-point dtype, got int64",
-            lambda: init.normal_(agrad.asarray([1, 2])),
-        ),
-        (
-            ConfigurationError,
-            "max_norm must be a number of at least 0",
-            lambda: nn.utils.clip_grad_norm_([], "x"),
-        ),
+        (OperandError, "kaiming_normal_: tensor must be a leaf Tensor, .* got 3", lambda: init.kaiming_normal_(3)),
+        (DtypeError, "must have a floating-point dtype, got int64", lambda: init.normal_(agrad.asarray([1, 2]))),
+        (ConfigurationError, "max_norm must be a number of at least 0", lambda: nn.utils.clip_grad_norm_([], "x")),
         (ConfigurationError, "got 'swish'", lambda: init.calculate_gain("swish")),
         (ConfigurationError, "got 'in'", lambda: init.kaiming_normal_(nn.Parameter(np.ones((3, 3))), mode="in")),
-        (
-            ConfigurationError,
-            r"trunc_normal_: a must be less than b, got a=2\.0 and b=2\.0",
-            lambda: init.trunc_normal_(nn.Parameter(np.ones(3)), a=2.0),
-        ),
-        (
-            ConfigurationError,
-            "parameters_to_vector: parameters must not be empty",
-            lambda: nn.utils.parameters_to_vector([]),
-        ),
+        (ConfigurationError, "a must be less than b", lambda: init.trunc_normal_(nn.Parameter(np.ones(3)), a=2.0)),
+        (ConfigurationError, "parameters must not be empty", lambda: nn.utils.parameters_to_vector([])),
         (ConfigurationError, "clip_value must be a number of at least 0", lambda: nn.utils.clip_grad_value_([], -1)),
-        (
-            ConfigurationError,
-            r"must be a number greater than 0 or math\.inf, got 0",
-            lambda: nn.utils.clip_grad_norm_([], 1.0, 0),
-        ),
+        (ConfigurationError, "greater than 0 or math.inf, got 0", lambda: nn.utils.clip_grad_norm_([], 1.0, 0)),
     ],
 )
 def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:

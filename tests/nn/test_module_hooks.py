@@ -4,19 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import here, host
 
 import agrad
 from agrad import nn
 from agrad.errors import NotDifferentiableError, OperandError, TracedValueError
-
-
-def here(array: np.ndarray) -> agrad.Tensor:
-    place = agrad.zeros((1,))
-    return agrad.asarray(array, backend=place.backend, device=place.device)
-
-
-def host(tensor: agrad.Tensor) -> np.ndarray:
-    return np.array(tensor.detach().numpy())
 
 
 class Pair(nn.Module):
@@ -145,16 +137,8 @@ def test_wrong_results_of_hooks_are_errors(backend: str) -> None:
     for register, hook, match in (
         ("register_forward_pre_hook", lambda m, args, kwargs: 3, r"must return None or \(args, kwargs\), got 3"),
         ("register_full_backward_hook", lambda m, gs, outs: (gs[0], gs[0]), "must return None or 1 gradients, got 2"),
-        (
-            "register_full_backward_hook",
-            lambda m, gs, outs: gs[0][:1],
-            r"must return a gradient of float64 of shape \(3,\), got Tensor",
-        ),
-        (
-            "register_full_backward_pre_hook",
-            lambda m, gs: ("no",),
-            r"must return a gradient of float64 of shape \(3,\), got 'no'",
-        ),
+        ("register_full_backward_hook", lambda m, gs, outs: gs[0][:1], r"of shape \(3,\), got Tensor"),
+        ("register_full_backward_pre_hook", lambda m, gs: ("no",), "a gradient of float64 .*, got 'no'"),
     ):
         model = nn.Tanh()
         options = {"with_kwargs": True} if register == "register_forward_pre_hook" else {}

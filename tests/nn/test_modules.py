@@ -6,20 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import here, host
 
 import agrad
 from agrad import nn
 from agrad.errors import ConfigurationError, DataError, DtypeError, NotDifferentiableError, OperandError
 from agrad.nn import checkpoint
-
-
-def here(array: Any) -> agrad.Tensor:
-    place = agrad.zeros((1,))
-    return agrad.asarray(np.asarray(array), backend=place.backend, device=place.device)
-
-
-def host(tensor: agrad.Tensor) -> np.ndarray:
-    return np.array(tensor.detach().numpy())
 
 
 class Net(nn.Module):
@@ -147,54 +139,22 @@ def test_lists_and_dicts() -> None:
     [
         (ConfigurationError, "ModuleList: entry 1 must be a Module, got int", lambda: nn.ModuleList([nn.ReLU(), 1])),
         (ConfigurationError, "ModuleDict: entry a must be a Module, got int", lambda: nn.ModuleDict({"a": 1})),
-        (
-            ConfigurationError,
-            r"ModuleDict: keys must be strings without a dot, got 'a\.b'",
-            lambda: nn.ModuleDict({"a.b": nn.ReLU()}),
-        ),
+        (ConfigurationError, "keys must be strings without a dot", lambda: nn.ModuleDict({"a.b": nn.ReLU()})),
         (OperandError, "ModuleList: modules must be a list, got ReLU", lambda: nn.ModuleList(nn.ReLU())),
         (IndexError, "ModuleList: index 1 is out of range for 1 entries", lambda: nn.ModuleList([nn.ReLU()])[1]),
         (IndexError, "Sequential: index -1 is out of range for 0 entries", lambda: nn.Sequential().pop()),
         (KeyError, "the key must be one of 'a', got 'b'", lambda: nn.ModuleDict({"a": nn.ReLU()})["b"]),
         (AttributeError, "Sequential has no attribute 'weight'", lambda: nn.Sequential().weight),
-        (
-            ConfigurationError,
-            r"Sequential has no module 'x'\. Its names are: '', '0'",
-            lambda: nn.Sequential(nn.ReLU()).get_submodule("x"),
-        ),
+        (ConfigurationError, "no module 'x'.* are: '', '0'", lambda: nn.Sequential(nn.ReLU()).get_submodule("x")),
         (ConfigurationError, r"ReLU has no parameter 'w'\. Its names are: none", lambda: nn.ReLU().get_parameter("w")),
-        (
-            ConfigurationError,
-            "ReLU already has an attribute 'forward'",
-            lambda: nn.ReLU().add_module("forward", nn.ReLU()),
-        ),
-        (
-            ConfigurationError,
-            r"names of module attributes must be strings without a dot, got 'a\.b'",
-            lambda: nn.ReLU().register_buffer("a.b", np.ones(1)),
-        ),
+        (ConfigurationError, "already has an attribute 'forward'", lambda: nn.ReLU().add_module("forward", nn.ReLU())),
+        (ConfigurationError, "strings without a dot", lambda: nn.ReLU().register_buffer("a.b", np.ones(1))),
         (OperandError, "a: module must be a Module, got int", lambda: nn.ReLU().add_module("a", 1)),
-        (
-            OperandError,
-            "a: param must be a Tensor, got ndarray",
-            lambda: nn.ReLU().register_parameter("a", np.ones(1)),
-        ),
+        (OperandError, "a: param must be a Tensor, got ndarray", lambda: nn.ReLU().register_parameter("a", np.ones(1))),
         (DtypeError, "must have a floating-point dtype", lambda: nn.Parameter(np.ones(2, int))),
-        (
-            DtypeError,
-            "backend 'numpy' does not support the dtype 'bfloat16'",
-            lambda: nn.PReLU(backend="numpy").bfloat16(),
-        ),
-        (
-            OperandError,
-            "load_state_dict: state must be a dict of arrays by name, got list",
-            lambda: nn.PReLU().load_state_dict([1]),
-        ),
-        (
-            OperandError,
-            "load_torch_state_dict: state must be a dict of arrays by name, got list",
-            lambda: nn.load_torch_state_dict(nn.PReLU(), [1]),
-        ),
+        (DtypeError, "does not support the dtype 'bfloat16'", lambda: nn.PReLU(backend="numpy").bfloat16()),
+        (OperandError, "^load_state_dict: state must be a dict", lambda: nn.PReLU().load_state_dict([1])),
+        (OperandError, "state must be a dict of", lambda: nn.load_torch_state_dict(nn.PReLU(), [1])),
         (OperandError, "module must be an agrad Module, got int", lambda: nn.torch_state_dict(3)),
         (ConfigurationError, "one dtype", lambda: nn.ReLU().to("float32", "float64")),
         (OperandError, "a hook must be a function, got int", lambda: nn.ReLU().register_forward_hook(1)),

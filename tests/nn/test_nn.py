@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import draw, here, host
 
 import agrad
 from agrad import nn, random
@@ -18,20 +19,6 @@ from agrad.errors import (
     OperandError,
     ShapeError,
 )
-
-
-def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def here(array: np.ndarray) -> agrad.Tensor:
-    """An array on the selected backend and device."""
-    place = agrad.zeros((1,))
-    return agrad.asarray(array, backend=place.backend, device=place.device)
-
-
-def host(tensor: agrad.Tensor) -> np.ndarray:
-    return np.array(tensor.detach().numpy())
 
 
 class Net(nn.Module):
@@ -144,10 +131,7 @@ def test_state_that_does_not_fit_loads_nothing(backend: str) -> None:
     before = net.state_dict()
     good = {name: a + 1 for name, a in before.items()}
     for change, match in (
-        (
-            {"first.weight": np.zeros((4, 3))},
-            r"first.weight: must be float64 of shape \(3, 4\), got float64 of \(4, 3\)",
-        ),
+        ({"first.weight": np.zeros((4, 3))}, r"first.weight: must be float64 of shape \(3, 4\), got .* of \(4, 3\)"),
         ({"first.bias": np.zeros(4, np.float32)}, "first.bias: must be float64"),
         ({"extra": np.zeros(2)}, "extra: not expected"),
         ({"blocks.1.1.seed": np.array(1.5)}, "seed: must be int64"),
@@ -274,24 +258,12 @@ def test_losses(backend: str) -> None:
         (ConfigurationError, "from 0 to 1", lambda: nn.Dropout(math.nan)),
         (
             ConfigurationError,
-            "Sequential: entry 1 must be a Module, got builtin_function_or_method",
+            "entry 1 must be a Module, got builtin",
             lambda: nn.Sequential(nn.ReLU(), abs),
         ),  # type: ignore[arg-type]
-        (
-            ConfigurationError,
-            r"manual_seed: seed must be an integer of at least 0 and below 2\*\*128, got",
-            lambda: nn.manual_seed(-1),
-        ),
-        (
-            ConfigurationError,
-            r"manual_seed: seed must be an integer of at least 0 and below 2\*\*128, got",
-            lambda: nn.manual_seed("one"),
-        ),  # type: ignore[arg-type]
-        (
-            ConfigurationError,
-            r"Module does not define forward\(self, x\), so you cannot call it",
-            lambda: nn.Module()(1),
-        ),
+        (ConfigurationError, "manual_seed: seed must be an integer of at least 0", lambda: nn.manual_seed(-1)),
+        (ConfigurationError, "manual_seed: seed must be an integer of at least 0", lambda: nn.manual_seed("one")),
+        (ConfigurationError, r"Module does not define forward\(self, x\)", lambda: nn.Module()(1)),
         (ShapeError, "two axes", lambda: nn.init.xavier_normal((3,))),
     ],
 )

@@ -66,16 +66,8 @@ def test_integers_and_no_parameters(backend: str) -> None:
     ("error", "match", "make"),
     [
         (OperandError, "summary: model must be a Module, got function", lambda: nn.summary(lambda x: x, (2,))),
-        (
-            ConfigurationError,
-            r"summary: inputs must be arrays or shapes \(tuples of int\), got 'a'",
-            lambda: nn.summary(nn.ReLU(), "a"),
-        ),
-        (
-            ConfigurationError,
-            r"summary: inputs must be arrays or shapes \(tuples of int\), got 1\.5",
-            lambda: nn.summary(nn.ReLU(), (1.5, 2)),
-        ),
+        (ConfigurationError, r"arrays or shapes \(tuples of int\), got 'a'", lambda: nn.summary(nn.ReLU(), "a")),
+        (ConfigurationError, r"inputs must be arrays or shapes .*, got 1\.5", lambda: nn.summary(nn.ReLU(), (1.5, 2))),
     ],
 )
 def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:

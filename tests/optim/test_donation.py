@@ -7,27 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import draw, host, leaf, set_grad
 
 import agrad
 from agrad import nn, optim
 from agrad.backends.numpy.backend import donatable
-
-
-def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def leaf(array: np.ndarray) -> agrad.Tensor:
-    """A parameter on the selected backend, whose array nobody else holds."""
-    return nn.init.parameter(array, dtype=array.dtype.name)
-
-
-def set_grad(tensor: agrad.Tensor, array: np.ndarray) -> None:
-    tensor.grad = agrad.asarray(array.copy(), backend=tensor.backend, device=tensor.device)
-
-
-def host(tensor: agrad.Tensor) -> np.ndarray:
-    return np.array(tensor.detach().numpy())
 
 
 def stepped(w: agrad.Tensor, kind: Callable[..., optim.Optimizer]) -> optim.Optimizer:

@@ -4,22 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import draw, host, leaf
 
 import agrad
 from agrad import nn, optim
 from agrad.errors import ConfigurationError, DataError, OperandError, TracedValueError
-
-
-def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def leaf(array: np.ndarray) -> agrad.Tensor:
-    return nn.init.parameter(array, dtype=array.dtype.name)
-
-
-def host(tensor: Any) -> np.ndarray:
-    return np.array(agrad.asarray(tensor).detach().numpy())
 
 
 def pairs() -> tuple[list[agrad.Tensor], list[dict[str, Any]]]:
@@ -265,25 +254,13 @@ def test_names_beside_parameters() -> None:
 @pytest.mark.parametrize(
     ("error", "match", "make"),
     [
-        (
-            ConfigurationError,
-            "SGD, group 1: parameter 0 is already in another group, as parameter 0",
-            lambda a, b: [{"params": [a]}, {"params": [a]}],
-        ),
+        (ConfigurationError, "group 1: parameter 0 is already in", lambda a, b: [{"params": [a]}, {"params": [a]}]),
         (ConfigurationError, r"SGD: a group must have the key 'params', got \['lr'\]", lambda a, b: [{"lr": 0.1}]),
-        (
-            ConfigurationError,
-            "SGD, group 1: parameters must not be empty",
-            lambda a, b: [{"params": [a]}, {"params": []}],
-        ),
+        (ConfigurationError, "group 1: parameters must not be empty", lambda a, b: [{"params": [a]}, {"params": []}]),
         (ConfigurationError, "lr must be a finite number", lambda a, b: [{"params": [a], "lr": -1}]),
         (OperandError, "SGD: groups must be a list, got one dictionary", lambda a, b: {"params": [a]}),
         (OperandError, "SGD: parameters must be a list of Tensors, got 3", lambda a, b: 3),
-        (
-            OperandError,
-            "SGD: all groups must be dictionaries, got Tensor for group 1",
-            lambda a, b: [{"params": [a]}, b],
-        ),
+        (OperandError, "must be dictionaries, got Tensor for group 1", lambda a, b: [{"params": [a]}, b]),
         (OperandError, "parameter 1 has no name", lambda a, b: [("a", a), b]),
     ],
 )

@@ -4,22 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import draw, host, leaf
 
 import agrad
-from agrad import nn, optim
+from agrad import optim
 from agrad.errors import ConfigurationError, DataError, DtypeError, TracedValueError
-
-
-def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def leaf(array: np.ndarray) -> agrad.Tensor:
-    return nn.init.parameter(array, dtype=array.dtype.name)
-
-
-def host(tensor: Any) -> np.ndarray:
-    return np.array(agrad.asarray(tensor).detach().numpy())
 
 
 def rosenbrock(xp: Any, x: Any, b: Any) -> Any:

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tensors import draw, host, leaf, set_grad
 
 import agrad
-from agrad import nn, optim, tree
+from agrad import optim, tree
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 
 Options = dict[str, Any]
@@ -40,22 +41,6 @@ KINDS: list[tuple[str, Options]] = [
 ]
 EVERY = [pytest.param(*pair, id=f"{pair[0]}-{'-'.join(pair[1]) or 'plain'}") for pair in KINDS]
 ONE_OF_EACH = [pytest.param(name, options, id=name) for name, options in dict(KINDS).items()]
-
-
-def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def leaf(array: np.ndarray) -> agrad.Tensor:
-    return nn.init.parameter(array, dtype=array.dtype.name)
-
-
-def set_grad(tensor: agrad.Tensor, array: np.ndarray) -> None:
-    tensor.grad = agrad.asarray(array.copy(), backend=tensor.backend, device=tensor.device)
-
-
-def host(tensor: Any) -> np.ndarray:
-    return np.array(agrad.asarray(tensor).detach().numpy())
 
 
 def gradients(shapes: list[tuple[int, ...]], step: int, is_complex: bool) -> list[np.ndarray]:
@@ -291,21 +276,9 @@ def test_wrong_use_of_the_pure_functions_is_an_error() -> None:
     params = {"w": np.ones(2)}
     state = step.init(params)
     for error, match, call in (
-        (
-            OperandError,
-            "grads must have the structure of the parameters",
-            lambda: step.update({"v": np.ones(2)}, state, params),
-        ),
-        (
-            OperandError,
-            r"Adam\.transform: a state must have count, m, v, got count",
-            lambda: step.update(params, {"count": 1}, params),
-        ),
-        (
-            ShapeError,
-            r"Adam\.transform: gradient 0 must have shape \(2,\), got \(3,\)",
-            lambda: step.update({"w": np.ones(3)}, state, params),
-        ),
+        (OperandError, "grads must have the structure of", lambda: step.update({"v": np.ones(2)}, state, params)),
+        (OperandError, "a state must have count, m, v, got count", lambda: step.update(params, {"count": 1}, params)),
+        (ShapeError, r"0 must have shape \(2,\), got \(3,\)", lambda: step.update({"w": np.ones(3)}, state, params)),
         (DtypeError, "float32", lambda: step.update({"w": np.ones(2, np.float32)}, state, params)),
         (DtypeError, "int64", lambda: step.init([np.arange(3)])),
         (ConfigurationError, r"Adam\.transform: params must not be empty", lambda: step.init([])),
@@ -355,10 +328,7 @@ def test_a_closure_and_zeroed_gradients() -> None:
         ("momentum", lambda w: optim.RMSprop([w], momentum=-1)),
         ("NAdam: momentum_decay", lambda w: optim.NAdam([w], momentum_decay=math.nan)),
         ("ASGD: t0", lambda w: optim.ASGD([w], t0=-1)),
-        (
-            "line_search_fn must be one of None, 'strong_wolfe', got 'armijo'",
-            lambda w: optim.LBFGS([w], line_search_fn="armijo"),
-        ),
+        ("one of None, 'strong_wolfe', got 'armijo'", lambda w: optim.LBFGS([w], line_search_fn="armijo")),
         ("LBFGS: max_iter must be an integer of at least 1, got 0", lambda w: optim.LBFGS([w], max_iter=0)),
     ],
 )

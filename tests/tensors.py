@@ -1,0 +1,31 @@
+"""Arrays and Tensors of tests: drawn, on the selected backend, as parameters, and on the host."""
+
+from typing import Any
+
+import numpy as np
+
+import agrad
+from agrad import nn
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def here(array: Any) -> agrad.Tensor:
+    """Return an array on the selected backend and device."""
+    place = agrad.zeros((1,))
+    return agrad.asarray(np.asarray(array), backend=place.backend, device=place.device)
+
+
+def leaf(array: np.ndarray) -> agrad.Tensor:
+    """Return a parameter on the selected backend, whose array nobody else holds."""
+    return nn.init.parameter(array, dtype=array.dtype.name)
+
+
+def set_grad(tensor: agrad.Tensor, array: np.ndarray) -> None:
+    tensor.grad = agrad.asarray(array.copy(), backend=tensor.backend, device=tensor.device)
+
+
+def host(value: Any) -> np.ndarray:
+    return np.array(agrad.asarray(value).detach().numpy())
