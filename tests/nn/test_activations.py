@@ -76,27 +76,6 @@ def test_vectors_of_zeros(backend: str) -> None:
     check_call(Call("cosine_similarity", [x, y], smooth=False), modes=False)
 
 
-MODULES = [
-    nn.ReLU(), nn.Tanh(), nn.Sigmoid(), nn.LogSigmoid(), nn.SELU(), nn.SiLU(), nn.Mish(), nn.Softsign(),
-    nn.Tanhshrink(), nn.ReLU6(), nn.Hardsigmoid(), nn.Hardswish(), nn.LeakyReLU(0.2), nn.ELU(0.7), nn.CELU(0.7),
-    nn.GELU("tanh"), nn.Softplus(2, 10), nn.Hardtanh(-2, 0.5), nn.Hardshrink(0.1), nn.Softshrink(0.1),
-    nn.Threshold(0.1, 20), nn.GLU(0), nn.Softmax(0), nn.LogSoftmax(1), nn.Softmin(1),
-]  # fmt: skip
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: type(module).__name__)
-def test_modules(backend: str, module: nn.Module) -> None:
-    import torch
-
-    x = NORMAL.reshape(6, 4)
-    options = module.options()  # type: ignore[attr-defined]
-    theirs = getattr(torch.nn, type(module).__name__)(**options)(torch.asarray(x))
-    np.testing.assert_allclose(host(module(here(x))), theirs.numpy(), rtol=1e-12, atol=1e-12)
-    assert repr(module) == f"{type(module).__name__}({', '.join(f'{k}={v!r}' for k, v in options.items())})"
-    assert module.parameters() == []
-
-
 @pytest.mark.needs("torch")
 def test_prelu_learns_its_slopes(backend: str) -> None:
     import torch

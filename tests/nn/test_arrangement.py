@@ -1,7 +1,5 @@
 """Windows as columns, channels as pixels, classes as ones, bilinear maps: against PyTorch's, and the modules."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from torch_parity import Call, check_call, close, here, host
@@ -48,24 +46,6 @@ def test_one_hot(backend: str) -> None:
     np.testing.assert_array_equal(np.argmax(host(wide), axis=1), np.arange(255))
     for mapped in (agrad.vmap(lambda n: F.one_hot(n, 4)), agrad.jit(lambda n: F.one_hot(n, 4))):
         close(mapped(here(numbers)), torch.nn.functional.one_hot(torch.asarray(numbers), 4), "mapped or jitted")
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize(
-    ("layer", "x"),
-    [
-        (nn.Unfold((2, 3), padding=1), IMAGE), (nn.Fold((5, 4), 2), COLUMNS), (nn.PixelShuffle(2), WIDE),
-        (nn.PixelUnshuffle(2), WIDE), (nn.ChannelShuffle(2), WIDE), (nn.CosineSimilarity(dim=1), IMAGE),
-        (nn.PairwiseDistance(p=3.0, keepdim=True), IMAGE),
-    ],
-    ids=lambda one: type(one).__name__,
-)  # fmt: skip
-def test_modules(backend: str, layer: Any, x: np.ndarray) -> None:
-    import torch
-
-    arrays = [x, x[::-1].copy()] if isinstance(layer, (nn.CosineSimilarity, nn.PairwiseDistance)) else [x]
-    theirs = getattr(torch.nn, type(layer).__name__)(**layer.options())
-    close(layer(*map(here, arrays)), theirs(*map(torch.asarray, arrays)), "the value")
 
 
 @pytest.mark.needs("torch")

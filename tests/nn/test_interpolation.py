@@ -58,24 +58,6 @@ def test_lengths(mode: str, axes: int, how: dict[str, Any]) -> None:
                 close(F.interpolate(x, mode=mode, **sizes, **how), theirs, f"{n}: {sizes}")
 
 
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize(
-    ("layer", "x"),
-    [
-        (nn.Upsample(scale_factor=2), LINE), (nn.Upsample((3, 9), mode="bilinear", align_corners=True), IMAGE),
-        (nn.UpsamplingNearest2d(scale_factor=2), IMAGE), (nn.UpsamplingBilinear2d((5, 9)), IMAGE),
-    ],
-    ids=lambda one: type(one).__name__,
-)  # fmt: skip
-def test_modules(backend: str, layer: Any, x: np.ndarray) -> None:
-    import torch
-
-    options = {k: v for k, v in layer.options().items() if k != "mode" or type(layer) is nn.Upsample}
-    options = options if type(layer) is nn.Upsample else {k: v for k, v in options.items() if k != "align_corners"}
-    theirs = getattr(torch.nn, type(layer).__name__)(**options)
-    close(layer(here(x)), theirs(torch.asarray(x)), "the value")
-
-
 def test_a_value_that_is_not_finite_stays_where_it_is(backend: str) -> None:
     x = np.zeros((1, 1, 8))
     x[..., 2] = np.inf

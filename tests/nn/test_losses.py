@@ -133,27 +133,6 @@ def test_small_labels(backend: str, dtype: str) -> None:
     np.testing.assert_allclose(host(F.cross_entropy(here(X), here(LABELS.astype(dtype)))), host(expected))
 
 
-MODULES: list[tuple[nn.Module, list[np.ndarray]]] = [
-    (nn.MSELoss(), [X, Y]), (nn.L1Loss("sum"), [X, Y]), (nn.HuberLoss(delta=2.0), [X, Y]),
-    (nn.SmoothL1Loss(beta=0.3), [X, Y]), (nn.BCELoss(), [P, T]), (nn.BCEWithLogitsLoss(), [X, T]),
-    (nn.NLLLoss(ignore_index=1), [X, LABELS]), (nn.CrossEntropyLoss(label_smoothing=0.2), [X, LABELS]),
-    (nn.CrossEntropyLoss(), [IMAGE, IMAGE_LABELS]), (nn.KLDivLoss("batchmean"), [X, P]),
-    (nn.GaussianNLLLoss(full=True), [X, Y, P]), (nn.PoissonNLLLoss(log_input=False), [P, T]),
-    (nn.TripletMarginLoss(2.0), [X, Y, P]), (nn.CosineEmbeddingLoss(), [X, Y, np.array([1, -1, 1, 1])]),
-]  # fmt: skip
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize(("module", "arrays"), MODULES, ids=lambda value: type(value).__name__)
-def test_modules(backend: str, module: nn.Module, arrays: list[np.ndarray]) -> None:
-    import torch
-
-    options = module.options()  # type: ignore[attr-defined]
-    theirs = getattr(torch.nn, type(module).__name__)(**options)(*map(torch.asarray, arrays))
-    np.testing.assert_allclose(host(module(*map(here, arrays))), theirs.numpy(), rtol=1e-12)
-    assert "reduction=" in repr(module)
-
-
 def test_weights_are_buffers(backend: str) -> None:
     place = agrad.zeros((1,))
     frequency = agrad.asarray(FREQUENCY, backend=place.backend, device=place.device)

@@ -56,24 +56,6 @@ def test_at_kinks(backend: str) -> None:
     np.testing.assert_array_equal(host(far), [0.0, 1e3])
 
 
-MODULES: list[tuple[nn.Module, list[np.ndarray]]] = [
-    (nn.MarginRankingLoss(0.3), [X, Y, SIGNS]), (nn.HingeEmbeddingLoss(0.3), [X, SIGNS]),
-    (nn.SoftMarginLoss("sum"), [X, SIGNS]), (nn.MultiMarginLoss(2, 0.5), [X, LABELS]),
-    (nn.MultiLabelMarginLoss(), [X, SEVERAL]), (nn.MultiLabelSoftMarginLoss(reduction="none"), [X, ONES]),
-    (nn.TripletMarginWithDistanceLoss(margin=0.5), [X, Y, Z]),
-]  # fmt: skip
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize(("module", "arrays"), MODULES, ids=lambda value: type(value).__name__)
-def test_modules(backend: str, module: nn.Module, arrays: list[np.ndarray]) -> None:
-    import torch
-
-    theirs = getattr(torch.nn, type(module).__name__)(**module.options())  # type: ignore[attr-defined]
-    close(module(*map(here, arrays)), theirs(*map(torch.asarray, arrays)), "the value")
-    assert "reduction=" in repr(module)
-
-
 def test_a_distance_of_ones_own(backend: str) -> None:
     def distance(a: Any, b: Any) -> Any:
         return agrad.sum(agrad.abs(a - b), axis=-1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch_parity import Call, check_call, here, host
+from torch_parity import Call, check_call, here
 
 from agrad import nn
 from agrad.errors import ConfigurationError, ShapeError
@@ -29,24 +29,6 @@ CALLS: list[tuple[Any, dict[str, Any]]] = [
 @pytest.mark.parametrize("call", [Call("pad", [x], how) for x, how in CALLS], ids=lambda call: call.name)
 def test_as_pytorch_in_every_mode(backend: str, call: Call) -> None:
     check_call(call)
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize("x", [LINE, IMAGE, VOLUME], ids=["1d", "2d", "3d"])
-@pytest.mark.parametrize("kind", ["ConstantPad", "ZeroPad", "ReflectionPad", "ReplicationPad", "CircularPad"])
-def test_modules(backend: str, kind: str, x: np.ndarray) -> None:
-    import torch
-
-    spatial = x.ndim - 2
-    name = f"{kind}{spatial}d"
-    for padding in (1, tuple(range(1, 3)) * spatial):
-        more = (0.5,) if kind == "ConstantPad" else ()
-        layer, theirs = getattr(nn, name)(padding, *more), getattr(torch.nn, name)(padding, *more)
-        for array in (x, x[0]):
-            np.testing.assert_array_equal(host(layer(here(array))), theirs(torch.asarray(array)).numpy())
-    assert repr(layer) == repr(theirs).replace("padding=", "")
-    with pytest.raises(ShapeError, match=f"{name}: x must have shape"):
-        layer(here(x[0, 0]))
 
 
 def test_refusals(backend: str) -> None:

@@ -91,26 +91,6 @@ def test_where_the_cotangent_of_a_window_goes(backend: str, stride: int) -> None
     np.testing.assert_array_equal(infinite, np.where(firsts > 0, np.inf, 0.0))
 
 
-@pytest.mark.parametrize(
-    ("layer", "x"),
-    [
-        (nn.MaxPool1d(3, 2, 1), LINE), (nn.MaxPool2d(2, ceil_mode=True), IMAGE), (nn.MaxPool3d(2), VOLUME),
-        (nn.AvgPool1d(2, ceil_mode=True), LINE), (nn.AvgPool2d(3, padding=1, count_include_pad=False), IMAGE),
-        (nn.AvgPool3d(2, divisor_override=3), VOLUME),
-        (nn.LPPool1d(2, 3, 1), LINE), (nn.LPPool2d(2.0, 3, ceil_mode=True), IMAGE), (nn.LPPool3d(2, 2), VOLUME),
-        (nn.AdaptiveAvgPool1d(2), LINE), (nn.AdaptiveAvgPool2d((2, 1)), IMAGE), (nn.AdaptiveAvgPool3d(1), VOLUME),
-        (nn.AdaptiveMaxPool1d(2), LINE), (nn.AdaptiveMaxPool2d((2, 1)), IMAGE), (nn.AdaptiveMaxPool3d(1), VOLUME),
-    ],
-    ids=lambda one: type(one).__name__ if isinstance(one, nn.Module) else "",
-)  # fmt: skip
-@pytest.mark.needs("torch")
-def test_modules(backend: str, layer: Any, x: np.ndarray) -> None:
-    import torch
-
-    theirs = getattr(torch.nn, type(layer).__name__)(**layer.options())
-    np.testing.assert_allclose(host(layer(here(x))), theirs(torch.asarray(x)).numpy(), atol=1e-12)
-
-
 @pytest.mark.needs("torch")
 def test_average_lengths() -> None:
     """The windows that reach beyond the end, and what of them counts."""

@@ -39,6 +39,17 @@ KINDS: list[tuple[str, Options]] = [
     ("Lion", {}),
     ("Lion", {"weight_decay": 0.1, "betas": (0.6, 0.8), "maximize": True}),
 ]
+SGD_OPTIONS: list[Options] = [
+    {}, {"weight_decay": 0.1}, {"maximize": True}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True},
+    {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01, "maximize": True}, {"momentum": 0.8, "dampening": 0.3},
+    {"momentum": 0.8, "dampening": 0.3, "weight_decay": 0.2, "maximize": True},
+]  # fmt: skip
+ADAM_OPTIONS: list[Options] = [
+    {}, {"betas": (0.7, 0.9)}, {"betas": (0.0, 0.0)}, {"eps": 1e-3}, {"weight_decay": 0.1},
+    {"maximize": True, "weight_decay": 0.1},
+]  # fmt: skip
+STEPS = [*KINDS, *(("SGD", options) for options in SGD_OPTIONS)]
+STEPS += [(name, options) for name in ("Adam", "AdamW") for options in ADAM_OPTIONS]
 EVERY = [pytest.param(*pair, id=f"{pair[0]}-{'-'.join(pair[1]) or 'plain'}") for pair in KINDS]
 ONE_OF_EACH = [pytest.param(name, options, id=name) for name, options in dict(KINDS).items()]
 
@@ -81,7 +92,7 @@ def in_double() -> Any:
 @pytest.mark.needs("torch")
 @pytest.mark.usefixtures("in_double")
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
-@pytest.mark.parametrize(("name", "options"), EVERY)
+@pytest.mark.parametrize(("name", "options"), STEPS, ids=str)
 def test_fifty_steps_are_pytorchs(backend: str, name: str, options: Options, dtype: str) -> None:
     import torch
 
