@@ -147,8 +147,7 @@ class LeakyReLU(FunctionModule, function=functional.leaky_relu):
     array([-0.2,  3. ])
     """
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
-        self.negative_slope = negative_slope
+    negative_slope: float = 0.01
 
 
 class ELU(FunctionModule, function=functional.elu):
@@ -160,8 +159,7 @@ class ELU(FunctionModule, function=functional.elu):
     array([-0.6321,  2.    ])
     """
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        self.alpha = alpha
+    alpha: float = 1.0
 
 
 class CELU(FunctionModule, function=functional.celu):
@@ -173,8 +171,7 @@ class CELU(FunctionModule, function=functional.celu):
     array([-1.2642,  2.    ])
     """
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        self.alpha = alpha
+    alpha: float = 1.0
 
 
 class GELU(FunctionModule, function=functional.gelu):
@@ -186,8 +183,7 @@ class GELU(FunctionModule, function=functional.gelu):
     array([-0.1587,  0.    ,  0.8413])
     """
 
-    def __init__(self, approximate: str = "none") -> None:
-        self.approximate = approximate
+    approximate: str = "none"
 
 
 class Softplus(FunctionModule, function=functional.softplus):
@@ -199,9 +195,8 @@ class Softplus(FunctionModule, function=functional.softplus):
     array([0.000e+00, 6.931e-01, 1.000e+03])
     """
 
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        self.beta: float = beta
-        self.threshold: float = threshold
+    beta: float = 1.0
+    threshold: float = 20.0
 
 
 class Hardtanh(FunctionModule, function=functional.hardtanh):
@@ -213,9 +208,8 @@ class Hardtanh(FunctionModule, function=functional.hardtanh):
     array([-2. ,  0.5,  2. ])
     """
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
-        self.min_val: float = min_val
-        self.max_val: float = max_val
+    min_val: float = -1.0
+    max_val: float = 1.0
 
 
 class Hardshrink(FunctionModule, function=functional.hardshrink):
@@ -227,8 +221,7 @@ class Hardshrink(FunctionModule, function=functional.hardshrink):
     array([-1. ,  0. ,  0.8])
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        self.lambd = lambd
+    lambd: float = 0.5
 
 
 class Softshrink(FunctionModule, function=functional.softshrink):
@@ -240,8 +233,7 @@ class Softshrink(FunctionModule, function=functional.softshrink):
     array([-0.5 ,  0.  ,  0.25])
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        self.lambd = lambd
+    lambd: float = 0.5
 
 
 class Threshold(FunctionModule, function=functional.threshold):
@@ -253,14 +245,12 @@ class Threshold(FunctionModule, function=functional.threshold):
     array([-1. , -1. ,  0.8])
     """
 
-    def __init__(self, threshold: float, value: float) -> None:
-        self.threshold: float = threshold
-        self.value: float = value
+    threshold: float
+    value: float
 
 
 class _AlongAxis(FunctionModule):
-    def __init__(self, dim: int = -1) -> None:
-        self.dim = dim
+    dim: int = -1
 
 
 class GLU(_AlongAxis, function=functional.glu):

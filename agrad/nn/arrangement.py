@@ -27,11 +27,10 @@ class Unfold(FunctionModule, function=functional.unfold):
            [4., 5., 7., 8.]])
     """
 
-    def __init__(self, kernel_size: Lengths, dilation: Lengths = 1, padding: Lengths = 0, stride: Lengths = 1) -> None:
-        self.kernel_size: Lengths = kernel_size
-        self.dilation: Lengths = dilation
-        self.padding: Lengths = padding
-        self.stride: Lengths = stride
+    kernel_size: Lengths
+    dilation: Lengths = 1
+    padding: Lengths = 0
+    stride: Lengths = 1
 
 
 class Fold(FunctionModule, function=functional.fold):
@@ -45,19 +44,11 @@ class Fold(FunctionModule, function=functional.fold):
            [1., 2., 1.]])
     """
 
-    def __init__(
-        self,
-        output_size: Lengths,
-        kernel_size: Lengths,
-        dilation: Lengths = 1,
-        padding: Lengths = 0,
-        stride: Lengths = 1,
-    ) -> None:
-        self.output_size: Lengths = output_size
-        self.kernel_size: Lengths = kernel_size
-        self.dilation: Lengths = dilation
-        self.padding: Lengths = padding
-        self.stride: Lengths = stride
+    output_size: Lengths
+    kernel_size: Lengths
+    dilation: Lengths = 1
+    padding: Lengths = 0
+    stride: Lengths = 1
 
 
 class PixelShuffle(FunctionModule, function=functional.pixel_shuffle):
@@ -75,8 +66,7 @@ class PixelShuffle(FunctionModule, function=functional.pixel_shuffle):
            [3., 4.]])
     """
 
-    def __init__(self, upscale_factor: int) -> None:
-        self.upscale_factor = upscale_factor
+    upscale_factor: int
 
 
 class PixelUnshuffle(FunctionModule, function=functional.pixel_unshuffle):
@@ -93,8 +83,7 @@ class PixelUnshuffle(FunctionModule, function=functional.pixel_unshuffle):
     array([1., 2., 3., 4.])
     """
 
-    def __init__(self, downscale_factor: int) -> None:
-        self.downscale_factor = downscale_factor
+    downscale_factor: int
 
 
 class ChannelShuffle(FunctionModule, function=functional.channel_shuffle):
@@ -111,8 +100,7 @@ class ChannelShuffle(FunctionModule, function=functional.channel_shuffle):
     array([1., 3., 2., 4.])
     """
 
-    def __init__(self, groups: int) -> None:
-        self.groups = groups
+    groups: int
 
 
 class Upsample(FunctionModule, function=functional.interpolate):
@@ -126,19 +114,11 @@ class Upsample(FunctionModule, function=functional.interpolate):
     array([[[1. , 1.5, 2. ]]])
     """
 
-    def __init__(
-        self,
-        size: Lengths | None = None,
-        scale_factor: Factors | None = None,
-        mode: Mode = "nearest",
-        align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
-    ) -> None:
-        self.size: Lengths | None = size
-        self.scale_factor: Factors | None = scale_factor
-        self.mode: str = mode
-        self.align_corners: bool | None = align_corners
-        self.recompute_scale_factor: bool | None = recompute_scale_factor
+    size: Lengths | None = None
+    scale_factor: Factors | None = None
+    mode: Mode = "nearest"
+    align_corners: bool | None = None
+    recompute_scale_factor: bool | None = None
 
 
 class UpsamplingNearest2d(FunctionModule, function=functional.interpolate):

@@ -15,9 +15,8 @@ class CosineSimilarity(ArraysFunctionModule, function=functional.cosine_similari
     array([0.96])
     """
 
-    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        self.dim: int = dim
-        self.eps: float = eps
+    dim: int = 1
+    eps: float = 1e-8
 
 
 class PairwiseDistance(ArraysFunctionModule, function=functional.pairwise_distance):
@@ -29,7 +28,6 @@ class PairwiseDistance(ArraysFunctionModule, function=functional.pairwise_distan
     array([5.])
     """
 
-    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
-        self.p: float = p
-        self.eps: float = eps
-        self.keepdim: bool = keepdim
+    p: float = 2.0
+    eps: float = 1e-6
+    keepdim: bool = False

@@ -1,8 +1,10 @@
 """Base class of modules that call one function."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from inspect import Parameter
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform, overload
 
+from agrad.nn.fields import declare_fields, initializer
 from agrad.nn.module import ArrayModule
 
 if TYPE_CHECKING:
@@ -22,11 +24,26 @@ class OfFunction(ArrayModule):
         super().__init_subclass__(**options)
 
 
+@dataclass_transform()
 class FunctionModule(OfFunction):
     """Base class of modules that call a function with attributes as keyword arguments.
 
-    ``__init__`` of a subclass sets an attribute for each keyword argument.
+    In classes of agrad, annotated attributes are these arguments, from which ``__init__`` is generated.
     """
+
+    fields: ClassVar[dict[str, Parameter]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        if cls.__module__.startswith("agrad."):
+            fields = declare_fields(cls, cls.fields, required=True)
+            if fields != cls.fields and "__init__" not in vars(cls):
+                type.__setattr__(cls, "__init__", initializer(fields))
+            cls.fields = fields
+        super().__init_subclass__(**options)
+
+    def _begin(self, options: dict[str, Any]) -> None:
+        for name, value in options.items():
+            setattr(self, name, value)
 
     def options(self) -> dict[str, Any]:
         """Return the attributes that ``__init__`` has set, the options of the function.

@@ -1,6 +1,6 @@
 """Loss modules with the PyTorch names."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import agrad
 from agrad.nn import functional
@@ -21,11 +21,12 @@ def buffer(weight: Any) -> Any:
 class Loss(ArraysFunctionModule):
     """Base class of losses."""
 
-    reductions = REDUCTIONS
+    reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
 
-    def __init__(self, reduction: Batchmean = "mean") -> None:
-        check_reduction(type(self).__name__, reduction, self.reductions)
-        self.reduction: str = reduction
+    def _begin(self, options: dict[str, Any]) -> None:
+        check_reduction(type(self).__name__, options["reduction"], self.reductions)
+        arrays = {name: buffer(value) for name, value in options.items() if name in ("weight", "pos_weight")}
+        super()._begin({"reduction": options["reduction"], **options, **arrays})
 
     def settings(self) -> str:
         shown = {name: value for name, value in self.options().items() if not hasattr(value, "shape")}
@@ -41,6 +42,8 @@ class MSELoss(Loss, function=functional.mse_loss):
     np.float64(2.0)
     """
 
+    reduction: Reduction = "mean"
+
 
 class L1Loss(Loss, function=functional.l1_loss):
     """L1 loss: absolute differences of prediction and target.
@@ -50,6 +53,8 @@ class L1Loss(Loss, function=functional.l1_loss):
     >>> agrad.nn.L1Loss()(np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0]))
     np.float64(1.0)
     """
+
+    reduction: Reduction = "mean"
 
 
 class HuberLoss(Loss, function=functional.huber_loss):
@@ -61,9 +66,8 @@ class HuberLoss(Loss, function=functional.huber_loss):
     array([0.125, 2.5  ])
     """
 
-    def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction)
-        self.delta = delta
+    reduction: Reduction = "mean"
+    delta: float = 1.0
 
 
 class SmoothL1Loss(Loss, function=functional.smooth_l1_loss):
@@ -75,9 +79,8 @@ class SmoothL1Loss(Loss, function=functional.smooth_l1_loss):
     array([0.125, 2.5  ])
     """
 
-    def __init__(self, reduction: Reduction = "mean", beta: float = 1.0) -> None:
-        super().__init__(reduction)
-        self.beta = beta
+    reduction: Reduction = "mean"
+    beta: float = 1.0
 
 
 class BCELoss(Loss, function=functional.binary_cross_entropy):
@@ -89,9 +92,8 @@ class BCELoss(Loss, function=functional.binary_cross_entropy):
     array([0.6931, 0.2231])
     """
 
-    def __init__(self, weight: Any = None, reduction: Reduction = "mean") -> None:
-        super().__init__(reduction)
-        self.weight: Any = buffer(weight)
+    weight: Any = None
+    reduction: Reduction = "mean"
 
 
 class BCEWithLogitsLoss(Loss, function=functional.binary_cross_entropy_with_logits):
@@ -103,10 +105,9 @@ class BCEWithLogitsLoss(Loss, function=functional.binary_cross_entropy_with_logi
     array([0.6931, 0.    ])
     """
 
-    def __init__(self, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None) -> None:
-        super().__init__(reduction)
-        self.weight: Any = buffer(weight)
-        self.pos_weight: Any = buffer(pos_weight)
+    weight: Any = None
+    reduction: Reduction = "mean"
+    pos_weight: Any = None
 
 
 class NLLLoss(Loss, function=functional.nll_loss):
@@ -118,10 +119,9 @@ class NLLLoss(Loss, function=functional.nll_loss):
     array([0.6931, 1.3863])
     """
 
-    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
-        super().__init__(reduction)
-        self.weight: Any = buffer(weight)
-        self.ignore_index: int = ignore_index
+    weight: Any = None
+    ignore_index: int = -100
+    reduction: Reduction = "mean"
 
 
 class CrossEntropyLoss(Loss, function=functional.cross_entropy):
@@ -137,13 +137,10 @@ class CrossEntropyLoss(Loss, function=functional.cross_entropy):
            [ 0.25  , -0.25  ]])
     """
 
-    def __init__(
-        self, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0
-    ) -> None:
-        super().__init__(reduction)
-        self.weight: Any = buffer(weight)
-        self.ignore_index: int = ignore_index
-        self.label_smoothing: float = label_smoothing
+    weight: Any = None
+    ignore_index: int = -100
+    reduction: Reduction = "mean"
+    label_smoothing: float = 0.0
 
 
 class KLDivLoss(Loss, function=functional.kl_div):
@@ -155,11 +152,9 @@ class KLDivLoss(Loss, function=functional.kl_div):
     0.1438
     """
 
-    reductions: tuple[str, ...] = (*REDUCTIONS, "batchmean")
-
-    def __init__(self, reduction: Batchmean = "mean", log_target: bool = False) -> None:
-        super().__init__(reduction)
-        self.log_target = log_target
+    reductions: ClassVar[tuple[str, ...]] = (*REDUCTIONS, "batchmean")
+    reduction: Batchmean = "mean"
+    log_target: bool = False
 
 
 class GaussianNLLLoss(Loss, function=functional.gaussian_nll_loss):
@@ -172,10 +167,9 @@ class GaussianNLLLoss(Loss, function=functional.gaussian_nll_loss):
     array([0.    , 1.1931])
     """
 
-    def __init__(self, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
-        super().__init__(reduction)
-        self.full: bool = full
-        self.eps: float = eps
+    full: bool = False
+    eps: float = 1e-6
+    reduction: Reduction = "mean"
 
 
 class PoissonNLLLoss(Loss, function=functional.poisson_nll_loss):
@@ -188,13 +182,10 @@ class PoissonNLLLoss(Loss, function=functional.poisson_nll_loss):
     array([1.    , 0.7183])
     """
 
-    def __init__(
-        self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
-    ) -> None:
-        super().__init__(reduction)
-        self.log_input: bool = log_input
-        self.full: bool = full
-        self.eps: float = eps
+    log_input: bool = True
+    full: bool = False
+    eps: float = 1e-8
+    reduction: Reduction = "mean"
 
 
 class TripletMarginLoss(Loss, function=functional.triplet_margin_loss):
@@ -207,14 +198,11 @@ class TripletMarginLoss(Loss, function=functional.triplet_margin_loss):
     1.0
     """
 
-    def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: Reduction = "mean"
-    ) -> None:
-        super().__init__(reduction)
-        self.margin: float = margin
-        self.p: float = p
-        self.eps: float = eps
-        self.swap: bool = swap
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
+    reduction: Reduction = "mean"
 
 
 class CosineEmbeddingLoss(Loss, function=functional.cosine_embedding_loss):
@@ -227,6 +215,5 @@ class CosineEmbeddingLoss(Loss, function=functional.cosine_embedding_loss):
     array([0., 1.])
     """
 
-    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
+    margin: float = 0.0
+    reduction: Reduction = "mean"

@@ -1,11 +1,12 @@
 """Margin losses and CTC loss as modules with the PyTorch names."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any
 
 from agrad.nn import functional
 from agrad.nn.functional.losses import Reduction
-from agrad.nn.losses import Loss, buffer
+from agrad.nn.losses import Loss
 
 __all__ = [
     "CTCLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
@@ -23,9 +24,8 @@ class MarginRankingLoss(Loss, function=functional.margin_ranking_loss):
     array([3., 0.])
     """
 
-    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
+    margin: float = 0.0
+    reduction: Reduction = "mean"
 
 
 class HingeEmbeddingLoss(Loss, function=functional.hinge_embedding_loss):
@@ -38,9 +38,8 @@ class HingeEmbeddingLoss(Loss, function=functional.hinge_embedding_loss):
     array([0.5 , 0.75])
     """
 
-    def __init__(self, margin: float = 1.0, reduction: Reduction = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
+    margin: float = 1.0
+    reduction: Reduction = "mean"
 
 
 class SoftMarginLoss(Loss, function=functional.soft_margin_loss):
@@ -53,6 +52,8 @@ class SoftMarginLoss(Loss, function=functional.soft_margin_loss):
     array([0.6931, 1.3133])
     """
 
+    reduction: Reduction = "mean"
+
 
 class MultiMarginLoss(Loss, function=functional.multi_margin_loss):
     """Multi-class margin loss.
@@ -64,11 +65,10 @@ class MultiMarginLoss(Loss, function=functional.multi_margin_loss):
     np.float64(0.1667)
     """
 
-    def __init__(self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: Reduction = "mean") -> None:
-        super().__init__(reduction)
-        self.p: int = p
-        self.margin: float = margin
-        self.weight: Any = buffer(weight)
+    p: int = 1
+    margin: float = 1.0
+    weight: Any = None
+    reduction: Reduction = "mean"
 
 
 class MultiLabelMarginLoss(Loss, function=functional.multilabel_margin_loss):
@@ -81,6 +81,8 @@ class MultiLabelMarginLoss(Loss, function=functional.multilabel_margin_loss):
     0.85
     """
 
+    reduction: Reduction = "mean"
+
 
 class MultiLabelSoftMarginLoss(Loss, function=functional.multilabel_soft_margin_loss):
     """Multi-label soft margin loss: mean binary cross entropy over classes.
@@ -92,9 +94,8 @@ class MultiLabelSoftMarginLoss(Loss, function=functional.multilabel_soft_margin_
     0.6931
     """
 
-    def __init__(self, weight: Any = None, reduction: Reduction = "mean") -> None:
-        super().__init__(reduction)
-        self.weight: Any = buffer(weight)
+    weight: Any = None
+    reduction: Reduction = "mean"
 
 
 class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_with_distance_loss):
@@ -108,18 +109,11 @@ class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_wit
     np.float64(6.0)
     """
 
-    def __init__(
-        self,
-        *,
-        distance_function: Callable[[Any, Any], Any] | None = None,
-        margin: float = 1.0,
-        swap: bool = False,
-        reduction: Reduction = "mean",
-    ) -> None:
-        super().__init__(reduction)
-        self.distance_function = distance_function
-        self.margin: float = margin
-        self.swap: bool = swap
+    _: KW_ONLY
+    distance_function: Callable[[Any, Any], Any] | None = None
+    margin: float = 1.0
+    swap: bool = False
+    reduction: Reduction = "mean"
 
 
 class CTCLoss(Loss, function=functional.ctc_loss):
@@ -133,7 +127,6 @@ class CTCLoss(Loss, function=functional.ctc_loss):
     15.0
     """
 
-    def __init__(self, blank: int = 0, reduction: Reduction = "mean", zero_infinity: bool = False) -> None:
-        super().__init__(reduction)
-        self.blank: int = blank
-        self.zero_infinity: bool = zero_infinity
+    blank: int = 0
+    reduction: Reduction = "mean"
+    zero_infinity: bool = False

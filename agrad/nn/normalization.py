@@ -179,8 +179,7 @@ class LocalResponseNorm(FunctionModule, function=functional.local_response_norm)
             [0.4]]])
     """
 
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        self.size: int = size
-        self.alpha: float = alpha
-        self.beta: float = beta
-        self.k: float = k
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0

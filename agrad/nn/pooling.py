@@ -1,6 +1,7 @@
 """Pooling layers with the PyTorch names and arguments."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 from agrad.nn import functional
@@ -16,44 +17,32 @@ Lengths = int | Sequence[int]
 
 
 class _MaxPool(FunctionModule):
-    def __init__(
-        self,
-        kernel_size: Lengths,
-        stride: Lengths | None = None,
-        padding: Lengths = 0,
-        dilation: Lengths = 1,
-        *,
-        ceil_mode: bool = False,
-    ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.dilation, self.ceil_mode = dilation, ceil_mode
+    kernel_size: Lengths
+    stride: Lengths | None = None
+    padding: Lengths = 0
+    dilation: Lengths = 1
+    _: KW_ONLY
+    ceil_mode: bool = False
 
 
 class _AvgPool(FunctionModule):
-    def __init__(
-        self,
-        kernel_size: Lengths,
-        stride: Lengths | None = None,
-        padding: Lengths = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: float | None = None,
-    ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-        self.divisor_override = divisor_override
+    kernel_size: Lengths
+    stride: Lengths | None = None
+    padding: Lengths = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: float | None = None
 
 
 class _AdaptivePool(FunctionModule):
-    def __init__(self, output_size: Any) -> None:
-        self.output_size = output_size
+    output_size: Any
 
 
 class _LPPool(FunctionModule):
-    def __init__(
-        self, norm_type: float, kernel_size: Lengths, stride: Lengths | None = None, ceil_mode: bool = False
-    ) -> None:
-        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+    norm_type: float
+    kernel_size: Lengths
+    stride: Lengths | None = None
+    ceil_mode: bool = False
 
 
 class MaxPool1d(_MaxPool, function=functional.max_pool1d):
@@ -96,19 +85,11 @@ class AvgPool1d(FunctionModule, function=functional.avg_pool1d):
     array([[2., 7.]])
     """
 
-    def __init__(
-        self,
-        kernel_size: Lengths,
-        stride: Lengths | None = None,
-        padding: Lengths = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        self.kernel_size: Lengths = kernel_size
-        self.stride: Lengths | None = stride
-        self.padding: Lengths = padding
-        self.ceil_mode: bool = ceil_mode
-        self.count_include_pad: bool = count_include_pad
+    kernel_size: Lengths
+    stride: Lengths | None = None
+    padding: Lengths = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
 
 
 class AvgPool2d(_AvgPool, function=functional.avg_pool2d):

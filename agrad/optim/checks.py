@@ -56,7 +56,7 @@ def number(what: str, name: str, value: Any, below: float | None = None, finite:
     if isinstance(value, TracedNumber):
         return host_call(lambda now: number(what, name, now, below, finite), value)
     good = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
-    if not good or not 0 <= value < (math.inf if below is None else below) and (finite or value != math.inf):
+    if not good or (not 0 <= value < (math.inf if below is None else below) and (finite or value != math.inf)):
         limit = "at least 0" if below is None else f"at least 0 and less than {below:g}"
         raise ConfigurationError(f"{what}: {name} must be a {'finite ' * finite}number of {limit}, got {value!r}")
     return float(value)

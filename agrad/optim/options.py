@@ -2,12 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY
 from inspect import Parameter
-from typing import Any, ClassVar, dataclass_transform, get_origin
+from typing import Any, ClassVar, dataclass_transform
 
 import agrad
 from agrad.faces import complete_docstring
+from agrad.nn.fields import declare_fields, initializer
 from agrad.optim.checks import flag, number, pair, rate
 from agrad.optim.groups import shared
 
@@ -63,37 +63,13 @@ class Declared:
     """Upper bounds of options."""
 
     def __init_subclass__(cls) -> None:
-        fields, how = dict(cls.fields), Parameter.POSITIONAL_OR_KEYWORD
-        for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
-            if annotation is KW_ONLY:
-                how = Parameter.KEYWORD_ONLY
-            elif name in vars(cls) and ClassVar not in (annotation, get_origin(annotation)):
-                fields[name] = Parameter(name, how, default=vars(cls)[name], annotation=annotation)
-                delattr(cls, name)
-                if annotation in CHECKS:
-                    setattr(cls, name, shared(name))
+        fields = declare_fields(cls, cls.fields)
         declares = fields != cls.fields
         cls.fields = fields
         cls.checks = {name: CHECKS[field.annotation] for name, field in fields.items() if field.annotation in CHECKS}
+        for name in cls.checks.keys() & inspect.get_annotations(cls).keys():
+            setattr(cls, name, shared(name))
         maker = next(base for base in cls.__mro__ if "__init__" in vars(base))
         if maker is not cls and (declares or Declared in maker.__bases__):
-            type.__setattr__(cls, "__init__", _initializer(fields))
+            type.__setattr__(cls, "__init__", initializer(fields, params=Params))
         complete_docstring(cls, *cls.__mro__[1:-1])
-
-
-def _initializer(fields: Mapping[str, Parameter]) -> Callable[..., None]:
-    how = Parameter.POSITIONAL_OR_KEYWORD
-    first = [Parameter("self", how), Parameter("params", how, annotation=Params)]
-    rest = sorted(fields.values(), key=lambda field: field.kind)  # options of a subclass before keyword-only ones
-    signature = inspect.Signature([*first, *rest], return_annotation=None)
-
-    def __init__(self: Any, *args: Any, **given: Any) -> None:
-        try:
-            bound = signature.bind(self, *args, **given)
-        except TypeError as error:
-            raise TypeError(f"{type(self).__name__}: {error}") from None
-        bound.apply_defaults()
-        self._begin(bound.arguments["params"], {name: bound.arguments[name] for name in fields})
-
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
-    return __init__
