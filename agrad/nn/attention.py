@@ -8,7 +8,8 @@ from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn import functional, init
 from agrad.nn.dropout import Dropout
 from agrad.nn.expect import numbers
-from agrad.nn.functional.attention import attend, places, weights
+from agrad.nn.functional.attention import attend, weights
+from agrad.nn.functional.real import places
 from agrad.nn.layers import Linear
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng

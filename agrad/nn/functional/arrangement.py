@@ -9,7 +9,7 @@ import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.expect import numbers
 from agrad.nn.functional.padding import padded
-from agrad.nn.functional.real import check_numbers, of_array
+from agrad.nn.functional.real import check_numbers, of_array, places
 from agrad.ops.indexing import scatter_sum
 
 __all__ = ["channel_shuffle", "fold", "one_hot", "pixel_shuffle", "pixel_unshuffle", "unfold"]
@@ -34,7 +34,7 @@ def _windows(
         [slice(i * d, i * d + s * (m - 1) + 1, s) for i in range(k)]
         for k, d, s, m in zip(kernels, steps, strides, counts, strict=True)
     ]
-    return [(..., *places) for places in product(*starts)], counts, pads
+    return [(..., *window) for window in product(*starts)], counts, pads
 
 
 @of_array
@@ -68,11 +68,11 @@ def unfold(x: Any, /, kernel_size: Lengths, dilation: Lengths = 1, padding: Leng
     shape = tuple(x.shape)
     if len(shape) not in (3, 4):
         raise ShapeError(f"unfold: x must have shape (n, c, h, w) or (c, h, w), got {shape}")
-    places, counts, pads = _windows("unfold", shape[-2:], kernel_size, dilation, padding, stride)
+    windows, counts, pads = _windows("unfold", shape[-2:], kernel_size, dilation, padding, stride)
     if any(pads):
         x = padded(x, [(0, 0)] * (len(shape) - 2) + [(p, p) for p in pads])
-    columns = agrad.stack([x[place] for place in places], axis=-3)
-    return agrad.reshape(columns, (*shape[:-3], shape[-3] * len(places), math.prod(counts)))
+    columns = agrad.stack([x[window] for window in windows], axis=-3)
+    return agrad.reshape(columns, (*shape[:-3], shape[-3] * len(windows), math.prod(counts)))
 
 
 @of_array
@@ -113,17 +113,17 @@ def fold(
            [1., 2., 1.]])
     """
     shape, lengths = tuple(x.shape), numbers("fold", "output_size", output_size, 2, 1)
-    places, counts, pads = _windows("fold", lengths, kernel_size, dilation, padding, stride)
-    k, windows = len(places), math.prod(counts)
-    if len(shape) not in (2, 3) or shape[-2] % k or shape[-1] != windows:
+    windows, counts, pads = _windows("fold", lengths, kernel_size, dilation, padding, stride)
+    k, count = len(windows), math.prod(counts)
+    if len(shape) not in (2, 3) or shape[-2] % k or shape[-1] != count:
         raise ShapeError(
-            f"fold: for windows of {k} elements and output_size={lengths}, x must have shape (n, c * {k}, {windows}) "
-            f"or (c * {k}, {windows}), got {shape}"
+            f"fold: for windows of {k} elements and output_size={lengths}, x must have shape (n, c * {k}, {count}) "
+            f"or (c * {k}, {count}), got {shape}"
         )
     lead = (*shape[:-2], shape[-2] // k)
     parts = agrad.unstack(agrad.reshape(x, (*lead, k, *counts)), axis=-3)
     wide = tuple(n + 2 * p for n, p in zip(lengths, pads, strict=True))
-    whole = scatter_sum(*parts, indices=tuple(places), shape=(*lead, *wide))
+    whole = scatter_sum(*parts, indices=tuple(windows), shape=(*lead, *wide))
     return whole[(..., *(slice(p, p + n) for n, p in zip(lengths, pads, strict=True)))] if any(pads) else whole
 
 
@@ -256,7 +256,5 @@ def one_hot(x: Any, /, num_classes: int = -1) -> Any:
         num_classes = int(agrad.max(x)) + 1
     (num_classes,) = numbers("one_hot", "num_classes", num_classes, 1, 1)
     check_numbers("one_hot", "the classes", x, 0, num_classes - 1)
-    place = agrad.asarray(x)
-    classes = agrad.arange(num_classes, dtype=agrad.int64, backend=place.backend, device=place.device)
-    classes = classes if isinstance(x, agrad.Tensor) else classes.raw
-    return agrad.astype(agrad.equal(agrad.astype(agrad.expand_dims(x, axis=-1), agrad.int64), classes), agrad.int64)
+    x = agrad.astype(agrad.expand_dims(x, axis=-1), agrad.int64)
+    return agrad.astype(agrad.equal(x, places(num_classes, x)), agrad.int64)

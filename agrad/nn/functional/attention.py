@@ -9,7 +9,7 @@ import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.nn.expect import share
-from agrad.nn.functional.real import real_only
+from agrad.nn.functional.real import places, real_only
 from agrad.nn.seeding import generator
 from agrad.ops.definition import of_first
 
@@ -20,13 +20,6 @@ BLOCK = 1 << 21
 
 Dropped = tuple[Any, float] | None
 """A key of random numbers, and the probability of zeroing a weight."""
-
-
-def places(count: int, like: Any) -> Any:
-    """Return the integers from 0 to ``count`` - 1 on the device of an array."""
-    x = agrad.asarray(like)
-    made = agrad.arange(count, backend=x.backend, device=x.device)
-    return made if isinstance(like, agrad.Tensor) else made.raw
 
 
 def weights(query: Any, key: Any, mask: Any, rows: Any, scale: float, dropped: Dropped) -> Any:

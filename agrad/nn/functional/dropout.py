@@ -12,7 +12,7 @@ from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
 from agrad.faces import complete_docstring
 from agrad.nn.expect import share
-from agrad.nn.functional.real import of_array, on_axes, real_only
+from agrad.nn.functional.real import of_array, on_axes, places, real_only
 from agrad.nn.seeding import generator
 
 if TYPE_CHECKING:
@@ -270,6 +270,6 @@ def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -
         return soft
     shape = [1] * len(x.shape)
     shape[dim] = x.shape[dim]
-    places = agrad.reshape(agrad.arange(x.shape[dim], backend=x.backend, device=x.device), shape)
-    chosen = agrad.astype(places == agrad.argmax(soft, axis=dim, keepdims=True), x.dtype)
+    at = agrad.reshape(places(x.shape[dim], x), shape)
+    chosen = agrad.astype(at == agrad.argmax(soft, axis=dim, keepdims=True), x.dtype)
     return chosen - agrad.stop_gradient(soft) + soft

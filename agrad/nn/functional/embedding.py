@@ -9,7 +9,7 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.nn.expect import one_of
-from agrad.nn.functional.real import check_numbers, of_array, of_arrays
+from agrad.nn.functional.real import check_numbers, of_array, of_arrays, places
 from agrad.ops.definition import of_first
 
 __all__ = ["bilinear", "embedding", "embedding_bag", "linear"]
@@ -139,9 +139,7 @@ def _bags(numbers: Any, offsets: Any, include_last: bool) -> tuple[Any, int]:
         )
     starts = offsets[:-1] if include_last else offsets
     check_numbers("embedding_bag", "the first offset", offsets[:1], 0, 0)
-    place = agrad.asarray(numbers)
-    each = agrad.arange(numbers.shape[0], dtype=agrad.int64, backend=place.backend, device=place.device)
-    each = each if isinstance(starts, agrad.Tensor) else each.raw
+    each = places(numbers.shape[0], starts)
     return agrad.searchsorted(agrad.astype(starts, agrad.int64), each, side="right") - 1, starts.shape[0]
 
 

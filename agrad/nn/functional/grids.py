@@ -10,14 +10,13 @@ import numpy as np
 import agrad
 from agrad.errors import ShapeError
 from agrad.nn.expect import one_of
+from agrad.nn.functional.interpolation import far_weight, near_weight
 from agrad.nn.functional.real import constant, of_array, of_arrays, real_only
 
 __all__ = ["affine_grid", "grid_sample"]
 
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
-_KEYS = -0.75
-"""Parameter of the cubic kernel of Keys, as in PyTorch."""
 
 
 def _limited(c: Any, n: int) -> Any:
@@ -39,16 +38,6 @@ def _inside(c: Any, n: int, padding: str, align: bool) -> Any:
     return _limited(agrad.where(agrad.remainder(turns, 2.0) == 0, rest, span - rest) + low, n)
 
 
-def _cubic_weights(t: Any) -> list[Any]:
-    def near(d: Any) -> Any:
-        return ((_KEYS + 2) * d - (_KEYS + 3)) * d * d + 1
-
-    def far(d: Any) -> Any:
-        return ((_KEYS * d - 5 * _KEYS) * d + 8 * _KEYS) * d - 4 * _KEYS
-
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
-
-
 def _taps(c: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[Any, Any]]:
     """Return the indices and weights of the elements next to coordinates."""
     c = (c + 1.0) * ((n - 1) / 2) if align else ((c + 1.0) * n - 1.0) / 2
@@ -64,7 +53,9 @@ def _taps(c: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[An
     elif mode == "bilinear":
         found = [(low, 1.0 - (c - low)), (low + 1.0, c - low)]
     else:
-        found = [(_inside(low + i - 1.0, n, padding, align), w) for i, w in enumerate(_cubic_weights(c - low))]
+        t = c - low
+        parts = far_weight(t + 1), near_weight(t), near_weight(1 - t), far_weight(2 - t)
+        found = [(_inside(low + i - 1.0, n, padding, align), w) for i, w in enumerate(parts)]
     taps = []
     for at, weight in found:
         if padding == "zeros":

@@ -42,18 +42,29 @@ def _linear(n: int, out: int, scale: float, align: bool) -> Taps:
     return np.stack([low, np.minimum(low + 1, n - 1)]), np.stack([1 - part, part])
 
 
-def _cubic_weight(distance: np.ndarray, a: float) -> np.ndarray:
-    """Return the cubic kernel of Keys with the parameter ``a``."""
+KEYS = -0.75
+"""Parameter of the cubic kernel of Keys, as in PyTorch."""
+
+
+def near_weight(d: Any, a: float = KEYS) -> Any:
+    """Return the cubic kernel of Keys at a distance of at most 1."""
+    return ((a + 2) * d - (a + 3)) * d * d + 1
+
+
+def far_weight(d: Any, a: float = KEYS) -> Any:
+    """Return the cubic kernel of Keys at a distance from 1 to 2."""
+    return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+
+def _cubic_weight(distance: np.ndarray, a: float = KEYS) -> np.ndarray:
     d = np.abs(distance)
-    near = ((a + 2) * d - (a + 3)) * d * d + 1
-    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return np.where(d < 1, near, np.where(d < 2, far, 0.0))
+    return np.where(d < 1, near_weight(d, a), np.where(d < 2, far_weight(d, a), 0.0))
 
 
 def _cubic(n: int, out: int, scale: float, align: bool) -> Taps:
     at = _centres(n, out, scale, align)
     places = np.floor(at).astype(np.int64) + np.arange(-1, 3)[:, None]
-    return np.clip(places, 0, n - 1), _cubic_weight(at - places, -0.75)
+    return np.clip(places, 0, n - 1), _cubic_weight(at - places)
 
 
 def _smoothed(kernel: Callable[[np.ndarray], np.ndarray], reach: float) -> Callable[..., Taps]:

@@ -9,7 +9,7 @@ from agrad.nn.functional.activations import logsigmoid
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.classification import check_weight
 from agrad.nn.functional.losses import Reduction, check_reduction, loss, positive_part, reduced, same_shape
-from agrad.nn.functional.real import check_numbers, real_only
+from agrad.nn.functional.real import check_numbers, places, real_only
 
 __all__ = [
     "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
@@ -166,11 +166,8 @@ def multi_margin_loss(
 
 def _is_label(x: Any, labels: Any) -> Any:
     """Return where the classes of each row are among its labels."""
-    place = agrad.asarray(labels)
-    classes = agrad.arange(x.shape[1], dtype=agrad.int64, backend=place.backend, device=place.device)
-    classes = classes if isinstance(labels, agrad.Tensor) else classes.raw
     labels = agrad.expand_dims(agrad.astype(labels, agrad.int64), axis=-1)
-    return agrad.any(agrad.equal(labels, classes), axis=1)
+    return agrad.any(agrad.equal(labels, places(x.shape[1], labels)), axis=1)
 
 
 @loss

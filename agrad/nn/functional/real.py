@@ -118,6 +118,13 @@ def constant(values: np.ndarray, like: Any) -> Any:
     return made if place is like else made.raw
 
 
+def places(count: int, like: Any) -> Any:
+    """Return the integers from 0 to ``count`` - 1 on the device of an array."""
+    x = agrad.asarray(like)
+    made = agrad.arange(count, dtype=agrad.int64, backend=x.backend, device=x.device)
+    return made if isinstance(like, agrad.Tensor) else made.raw
+
+
 def check_numbers(name: str, what: str, numbers: Any, first: int, last: int) -> None:
     """Raise ``OperandError`` for integers out of range in an untraced NumPy array."""
     raw = numbers.data if isinstance(numbers, agrad.Tensor) else numbers
