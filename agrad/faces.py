@@ -73,10 +73,11 @@ def _parsed(text: str | None) -> tuple[str, dict[str, str], dict[str, str]]:
 
 def _parameters(thing: Any) -> list[str]:
     """Return the names of parameters, without ``inspect.signature``, which takes longer than the rest."""
-    function = inspect.unwrap(thing.__init__ if isinstance(thing, type) else thing)
+    of_class = isinstance(thing, type)
+    function: Any = inspect.unwrap(thing.__init__ if of_class else thing)
     if hasattr(function, "__signature__"):
         return [name for name in function.__signature__.parameters if name != "self"]
     if not hasattr(function, "__code__"):  # the __init__ of object
         return []
     code, named = function.__code__, function.__code__.co_argcount + function.__code__.co_kwonlyargcount
-    return [*code.co_varnames[isinstance(thing, type) : named]]
+    return [*code.co_varnames[of_class:named]]

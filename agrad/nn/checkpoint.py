@@ -39,10 +39,11 @@ KEY = "agrad"
 
 
 def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-    """Write NumPy arrays by name, and metadata that JSON represents unchanged, to a file.
+    """Write NumPy arrays by name and metadata to a file.
 
-    The previous file remains until the new one is complete and on disk. A killed process leaves at most a
-    `.agrad-*.tmp` file in the same folder. Numbers are saved bit for bit. Tuples in the metadata are loaded as lists.
+    JSON must represent the metadata unchanged, except for tuples, which are loaded as lists. The previous file remains
+    until the new one is complete and on disk. A killed process leaves at most a `.agrad-*.tmp` file in the same folder.
+    Numbers are saved bit for bit.
     """
     _require(path)
     # one key only, because safetensors writes several in an order that changes from run to run

@@ -44,7 +44,7 @@ class RandomModule(OfFunction):
         return np.array(words, np.uint32)
 
     def next_key(self, like: Any) -> Any:
-        """Return the key of the next call in training, on the device of an array, and count the call."""
+        """Return the key of the next call on the device of an array, and count the call."""
         place = like if isinstance(like, agrad.Tensor) else agrad.asarray(like)
 
         def drawn() -> agrad.Tensor:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, get_origin
 
 
 def declare_fields(cls: type, known: Mapping[str, Parameter], required: bool = False) -> dict[str, Parameter]:
-    """Return the fields of base classes, and the annotated attributes of a class, which are removed from it.
+    """Return the fields of base classes, and the annotated attributes of a class.
 
-    ``ClassVar`` and attributes without a value, unless they are ``required`` options, are no fields. Fields after
-    ``_: KW_ONLY`` are keyword-only.
+    They are removed from the class. ``ClassVar`` and attributes without a value, unless they are ``required`` options,
+    are not fields. Fields after ``_: KW_ONLY`` are keyword-only.
     """
-    fields, how = dict(known), Parameter.POSITIONAL_OR_KEYWORD
+    fields: dict[str, Parameter] = dict(known)
+    how: Any = Parameter.POSITIONAL_OR_KEYWORD
     for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
         if annotation is KW_ONLY:
             how = Parameter.KEYWORD_ONLY
@@ -26,7 +27,10 @@ def declare_fields(cls: type, known: Mapping[str, Parameter], required: bool = F
 
 
 def initializer(fields: Mapping[str, Parameter], **first: Any) -> Callable[..., None]:
-    """Return ``__init__``, which passes arguments of the names ``first`` and a dict of the fields to ``_begin``."""
+    """Return ``__init__``, which binds arguments and calls ``_begin``.
+
+    ``_begin`` receives the arguments of the names ``first``, whose values are annotations, and a dict of the fields.
+    """
     how = Parameter.POSITIONAL_OR_KEYWORD
     before = [Parameter("self", how), *(Parameter(name, how, annotation=kind) for name, kind in first.items())]
     rest = sorted(fields.values(), key=lambda field: field.kind)  # options of a subclass before keyword-only ones

@@ -271,8 +271,7 @@ def uniform_(tensor: agrad.Tensor, a: float = 0.0, b: float = 1.0, rng: Rng = No
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(100, 100)
-    >>> w = agrad.nn.init.uniform_(layer.weight, 2.0, 3.0).detach()
+    >>> w = agrad.nn.init.uniform_(agrad.nn.Linear(100, 100).weight, 2.0, 3.0).detach()
     >>> float(w.min()) >= 2.0, float(w.max()) <= 3.0
     (True, True)
     """
@@ -289,8 +288,7 @@ def normal_(tensor: agrad.Tensor, mean: float = 0.0, std: float = 1.0, rng: Rng 
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(100, 100)
-    >>> w = agrad.nn.init.normal_(layer.weight, std=0.01, rng=np.random.default_rng(0)).detach()
+    >>> w = agrad.nn.init.normal_(agrad.nn.Linear(100, 100).weight, std=0.01, rng=np.random.default_rng(0)).detach()
     >>> round(float(w.std()), 3)
     0.01
     """
@@ -311,8 +309,7 @@ def trunc_normal_(
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(100, 100)
-    >>> float(abs(agrad.nn.init.trunc_normal_(layer.weight, a=-1.0, b=1.0).detach()).max()) <= 1.0
+    >>> float(abs(agrad.nn.init.trunc_normal_(agrad.nn.Linear(100, 100).weight, a=-1.0, b=1.0).detach()).max()) <= 1.0
     True
     """
     if not a < b:
@@ -332,8 +329,7 @@ def constant_(tensor: agrad.Tensor, val: float) -> agrad.Tensor:
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(2, 2)
-    >>> agrad.nn.init.constant_(layer.bias, 0.5).detach()
+    >>> agrad.nn.init.constant_(agrad.nn.Linear(2, 2).bias, 0.5).detach()
     Tensor([0.5, 0.5], dtype=float32, backend=numpy, device=cpu)
     """
     _shape(tensor, "constant_", drawn=False)
@@ -345,8 +341,7 @@ def ones_(tensor: agrad.Tensor) -> agrad.Tensor:
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(2, 2)
-    >>> agrad.nn.init.ones_(layer.bias).detach()
+    >>> agrad.nn.init.ones_(agrad.nn.Linear(2, 2).bias).detach()
     Tensor([1.0, 1.0], dtype=float32, backend=numpy, device=cpu)
     """
     _shape(tensor, "ones_", drawn=False)
@@ -358,8 +353,7 @@ def zeros_(tensor: agrad.Tensor) -> agrad.Tensor:
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(2, 2)
-    >>> agrad.nn.init.zeros_(layer.bias).detach()
+    >>> agrad.nn.init.zeros_(agrad.nn.Linear(2, 2).bias).detach()
     Tensor([0.0, 0.0], dtype=float32, backend=numpy, device=cpu)
     """
     _shape(tensor, "zeros_", drawn=False)
@@ -376,8 +370,7 @@ def eye_(tensor: agrad.Tensor) -> agrad.Tensor:
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(2, 2, bias=False)
-    >>> agrad.nn.init.eye_(layer.weight).detach()
+    >>> agrad.nn.init.eye_(agrad.nn.Linear(2, 2, bias=False).weight).detach()
     Tensor([[1.0, 0.0],
             [0.0, 1.0]], dtype=float32, backend=numpy, device=cpu)
     """
@@ -426,8 +419,7 @@ def xavier_uniform_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) ->
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(300, 300)
-    >>> w = agrad.nn.init.xavier_uniform_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> w = agrad.nn.init.xavier_uniform_(agrad.nn.Linear(300, 300).weight, rng=np.random.default_rng(0)).detach()
     >>> round(float(w.max()), 2)  # (6 / 600) ** 0.5
     0.1
     """
@@ -444,8 +436,7 @@ def xavier_normal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> 
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(100, 100)
-    >>> w = agrad.nn.init.xavier_normal_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> w = agrad.nn.init.xavier_normal_(agrad.nn.Linear(100, 100).weight, rng=np.random.default_rng(0)).detach()
     >>> round(float(w.std()), 2)  # (2 / 200) ** 0.5
     0.1
     """
@@ -477,8 +468,7 @@ def kaiming_uniform_(
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(600, 100)
-    >>> w = agrad.nn.init.kaiming_uniform_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> w = agrad.nn.init.kaiming_uniform_(agrad.nn.Linear(600, 100).weight, rng=np.random.default_rng(0)).detach()
     >>> round(float(w.max()), 2)  # (6 / 600) ** 0.5
     0.1
     """
@@ -502,8 +492,7 @@ def kaiming_normal_(
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(1000, 100)
-    >>> w = agrad.nn.init.kaiming_normal_(layer.weight, rng=np.random.default_rng(0)).detach()
+    >>> w = agrad.nn.init.kaiming_normal_(agrad.nn.Linear(1000, 100).weight, rng=np.random.default_rng(0)).detach()
     >>> round(float(w.std()), 3)  # (2 / 1000) ** 0.5
     0.045
     """
@@ -525,8 +514,7 @@ def orthogonal_(tensor: agrad.Tensor, gain: float = 1.0, rng: Rng = None) -> agr
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(3, 3)
-    >>> w = agrad.nn.init.orthogonal_(layer.weight).detach()
+    >>> w = agrad.nn.init.orthogonal_(agrad.nn.Linear(3, 3).weight).detach()
     >>> abs(w @ w.T).round(4)
     Tensor([[1.0, 0.0, 0.0],
             [0.0, 1.0, 0.0],
@@ -557,8 +545,7 @@ def sparse_(tensor: agrad.Tensor, sparsity: float, std: float = 0.01, rng: Rng =
 
     Examples
     --------
-    >>> layer = agrad.nn.Linear(100, 100)
-    >>> int((agrad.nn.init.sparse_(layer.weight, sparsity=0.9).detach() != 0).sum())
+    >>> int((agrad.nn.init.sparse_(agrad.nn.Linear(100, 100).weight, sparsity=0.9).detach() != 0).sum())
     1000
     """
     if len(_shape(tensor, "sparse_")) != 2:

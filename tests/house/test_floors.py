@@ -48,7 +48,7 @@ _EXCEPTIONS = {
     "numpy": "backends engine.explain engine.tape",
     "optim": "backends engine.scalars ops.updates",
     "parallel": "backends engine.scalars engine.tape",
-    "random": "engine.scalars ops.definition ops.map_draws ops.sampling",
+    "random": "engine.scalars engine.typed ops.definition ops.map_draws ops.sampling",
     "scipy": (
         "engine.scalars engine.typed ops.definition ops.lengths ops.matrix_functions "
         "ops.special.complex ops.special.incomplete solvers.implicit solvers.quadrature"

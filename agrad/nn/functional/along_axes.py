@@ -1,17 +1,23 @@
 """Functions along an axis: softmax, gated linear units, norms of vectors."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import agrad
 from agrad.errors import ShapeError
+from agrad.faces import complete_docstring
 from agrad.nn.functional.real import of_array, of_arrays, real_only
+
+if TYPE_CHECKING:
+    from agrad.engine.typed import OfArray
+
+P = ParamSpec("P")
 
 __all__ = ["cosine_similarity", "glu", "log_softmax", "normalize", "pairwise_distance", "softmax", "softmin"]
 
 
-@of_array
-def softmax(x: Any, /, dim: int = -1) -> Any:
-    """Return exp(x) / sum(exp(x)) along an axis, without overflow.
+def _along_axis(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
+    """Return a function along an axis with a type, and with a complete docstring.
 
     Parameters
     ----------
@@ -22,6 +28,13 @@ def softmax(x: Any, /, dim: int = -1) -> Any:
     Returns
     -------
     array of the same shape and dtype
+    """
+    return of_array(complete_docstring(function, _along_axis))
+
+
+@_along_axis
+def softmax(x: Any, /, dim: int = -1) -> Any:
+    """Return exp(x) / sum(exp(x)) along an axis, without overflow.
 
     Examples
     --------
@@ -31,19 +44,9 @@ def softmax(x: Any, /, dim: int = -1) -> Any:
     return agrad.softmax(x, axis=dim)
 
 
-@of_array
+@_along_axis
 def log_softmax(x: Any, /, dim: int = -1) -> Any:
     """Return log(softmax(x)) along an axis, without overflow.
-
-    Parameters
-    ----------
-    x : array with at least one axis and a floating-point dtype
-    dim : int
-        Axis.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -57,19 +60,9 @@ def log_softmax(x: Any, /, dim: int = -1) -> Any:
     return agrad.log_softmax(x, axis=dim)
 
 
-@of_array
+@_along_axis
 def softmin(x: Any, /, dim: int = -1) -> Any:
     """Return softmax(-x) along an axis.
-
-    Parameters
-    ----------
-    x : array with at least one axis and a floating-point dtype
-    dim : int
-        Axis.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------
@@ -79,7 +72,7 @@ def softmin(x: Any, /, dim: int = -1) -> Any:
     return agrad.softmax(-x, axis=dim)
 
 
-@of_array
+@_along_axis
 def glu(x: Any, /, dim: int = -1) -> Any:
     """Return the first half along an axis times the logistic function of the second.
 
@@ -88,8 +81,6 @@ def glu(x: Any, /, dim: int = -1) -> Any:
     Parameters
     ----------
     x : array of a floating-point dtype, whose axis ``dim`` has an even length
-    dim : int
-        Axis.
 
     Returns
     -------
@@ -108,7 +99,7 @@ def glu(x: Any, /, dim: int = -1) -> Any:
     return x[(*head, slice(None, half), ...)] * agrad.sigmoid(x[(*head, slice(half, None), ...)])
 
 
-@of_array
+@_along_axis
 def normalize(x: Any, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
     """Return vectors divided by their norms.
 
@@ -121,10 +112,6 @@ def normalize(x: Any, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> An
         Axis of the vectors.
     eps : float
         Smallest divisor.
-
-    Returns
-    -------
-    array of the same shape and dtype
 
     Examples
     --------

@@ -7,7 +7,7 @@ from typing import Any
 import agrad
 from agrad.errors import ConfigurationError
 from agrad.nn.expect import numbers
-from agrad.nn.functional.pooling import avg_pool1d, avg_pool2d, avg_pool3d
+from agrad.nn.functional.pooling import Pooling, avg_pool1d, avg_pool2d, avg_pool3d
 from agrad.nn.functional.real import of_array, on_axes, real_only
 
 __all__ = ["lp_pool1d", "lp_pool2d", "lp_pool3d"]
@@ -31,19 +31,10 @@ def _lp_pool(
 
     Parameters
     ----------
-    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
     norm_type : float
         Order p, greater than 0.
-    kernel_size : int or tuple of int
-        Window size.
-    stride : int or tuple of int, optional
-        Stride between windows. By default, ``kernel_size``.
     ceil_mode : bool
         True to include the windows that reach beyond the end. Their norms are scaled as if the windows were complete.
-
-    Returns
-    -------
-    array of shape (n, c, ...) or (c, ...)
 
     Examples
     --------
@@ -69,4 +60,4 @@ def _lp_pool(
     return agrad.where(some, agrad.pow(agrad.where(some, total, 1.0), 1.0 / norm_type), 0.0)
 
 
-lp_pool1d, lp_pool2d, lp_pool3d = (of_array(real_only(f)) for f in on_axes(_lp_pool))
+lp_pool1d, lp_pool2d, lp_pool3d = (of_array(real_only(f)) for f in on_axes(_lp_pool, shared=Pooling))

@@ -7,6 +7,7 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.faces import complete_docstring
 from agrad.nn.expect import numbers
 from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import of_array, real_only
@@ -68,6 +69,25 @@ def _by_running(
     return _scaled(y, weight, bias, around)
 
 
+class _Shared:
+    """Parameters and result of normalizations.
+
+    Parameters
+    ----------
+    x : array of shape (n, c, ...) and a real floating-point dtype
+    weight, bias : array, optional
+        Arrays of shape (c,).
+    momentum : float
+        Weight of the new statistics in the running statistics.
+    eps : float
+        Number added to the variance for numerical stability.
+
+    Returns
+    -------
+    array of the shape and dtype of ``x``
+    """
+
+
 @of_array
 def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Standardize ``x`` over its last axes, then apply a weight and a bias.
@@ -80,12 +100,6 @@ def layer_norm(x: Any, /, normalized_shape: Any, weight: Any = None, bias: Any =
     normalized_shape : int or tuple of int
         Lengths of the last axes.
     weight, bias : arrays of shape ``normalized_shape``, optional
-    eps : float
-        Number added to the variance for numerical stability.
-
-    Returns
-    -------
-    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -116,10 +130,6 @@ def rms_norm(x: Any, /, normalized_shape: Any, weight: Any = None, eps: float | 
     eps : float, optional
         Number added to the mean square. By default, the resolution of the dtype.
 
-    Returns
-    -------
-    array of the shape and dtype of ``x``
-
     Examples
     --------
     >>> agrad.nn.functional.rms_norm(np.array([[1.0, 7.0]]), 2).round(3)
@@ -139,16 +149,8 @@ def group_norm(x: Any, /, num_groups: int, weight: Any = None, bias: Any = None,
 
     Parameters
     ----------
-    x : array of shape (n, c, ...) and a real floating-point dtype
     num_groups : int
         Number of groups, of ``c // num_groups`` channels each.
-    weight, bias : arrays of shape (c,), optional
-    eps : float
-        Number added to the variance for numerical stability.
-
-    Returns
-    -------
-    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -180,21 +182,11 @@ def batch_norm(
 
     Parameters
     ----------
-    x : array of shape (n, c, ...) and a real floating-point dtype
     running_mean, running_var : array or None
         Arrays of shape (c,), used as mean and variance unless ``training``. In training, Tensors are updated to ``(1 -
         momentum) * old + momentum * new``, with the unbiased variance.
-    weight, bias : arrays of shape (c,), optional
     training : bool
         True to use the mean and variance of ``x``.
-    momentum : float
-        Weight of the new statistics in the running statistics.
-    eps : float
-        Number added to the variance for numerical stability.
-
-    Returns
-    -------
-    array of the shape and dtype of ``x``
 
     Raises
     ------
@@ -246,21 +238,11 @@ def instance_norm(
 
     Parameters
     ----------
-    x : array of shape (n, c, ...) and a real floating-point dtype
     running_mean, running_var : array or None
         Arrays of shape (c,), used as mean and variance unless ``use_input_stats``. Otherwise, Tensors are updated to
         ``(1 - momentum) * old + momentum * new``, with the batch mean of the means and unbiased variances.
-    weight, bias : arrays of shape (c,), optional
     use_input_stats : bool
         True to use the mean and variance of ``x``.
-    momentum : float
-        Weight of the new statistics in the running statistics.
-    eps : float
-        Number added to the variance for numerical stability.
-
-    Returns
-    -------
-    array of the shape and dtype of ``x``
 
     Raises
     ------
@@ -303,15 +285,10 @@ def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float =
 
     Parameters
     ----------
-    x : array of shape (n, c, ...) and a real floating-point dtype
     size : int
         Number of channels in the mean.
     alpha, beta, k : float
         Factor, exponent and constant.
-
-    Returns
-    -------
-    array of the shape and dtype of ``x``
 
     Examples
     --------
@@ -326,3 +303,7 @@ def local_response_norm(x: Any, /, size: int, alpha: float = 1e-4, beta: float =
     squares = padded(agrad.square(x), [(0, 0), (size // 2, (size - 1) // 2)] + [(0, 0)] * (len(shape) - 2))
     total = sum(squares[:, i : i + shape[1], ...] for i in range(size))
     return agrad.divide(x, agrad.pow(total * (alpha / size) + k, beta))
+
+
+for _name in __all__:
+    complete_docstring(globals()[_name], _Shared)

@@ -46,6 +46,27 @@ def _padded(
     return x, {"kernel": kernels, "strides": strides, "dilation": steps}
 
 
+class Pooling:
+    """Parameters and result of pooling.
+
+    Parameters
+    ----------
+    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
+    kernel_size : int or tuple of int
+        Window size.
+    stride : int or tuple of int, optional
+        Stride between windows. By default, ``kernel_size``.
+    padding : int or tuple of int
+        Number of zeros on both sides, at most half of ``kernel_size``.
+    output_size : int, None or tuple of them
+        Length of each axis of the result; None keeps it.
+
+    Returns
+    -------
+    array of shape (n, c, ...) or (c, ...)
+    """
+
+
 def _max_pool(
     spatial: int,
     x: Any,
@@ -62,21 +83,12 @@ def _max_pool(
 
     Parameters
     ----------
-    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
-    kernel_size : int or tuple of int
-        Window size.
-    stride : int or tuple of int, optional
-        Stride between windows. By default, ``kernel_size``.
     padding : int or tuple of int
         Number of elements of minus infinity added on both sides, at most half of ``kernel_size``.
     dilation : int or tuple of int
         Spacing between the elements of a window.
     ceil_mode : bool
         True to include the windows that reach beyond the end.
-
-    Returns
-    -------
-    array of shape (n, c, ...) or (c, ...)
 
     Examples
     --------
@@ -112,23 +124,12 @@ def _avg_pool(
 
     Parameters
     ----------
-    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
-    kernel_size : int or tuple of int
-        Window size.
-    stride : int or tuple of int, optional
-        Stride between windows. By default, ``kernel_size``.
-    padding : int or tuple of int
-        Number of zeros on both sides, at most half of ``kernel_size``.
     ceil_mode : bool
         True to include the windows that reach beyond the end. Elements beyond the padding do not count.
     count_include_pad : bool
         True to count the zeros of the padding.
     divisor_override : float, optional
         Divisor of the sums. By default, the number of elements.
-
-    Returns
-    -------
-    array of shape (n, c, ...) or (c, ...)
 
     Examples
     --------
@@ -187,16 +188,6 @@ def _mean(x: Any, axis: int) -> Any:
 def _adaptive_avg_pool(spatial: int, x: Any, /, output_size: Any) -> Any:
     """Compute {n}-D adaptive average pooling to a given size.
 
-    Parameters
-    ----------
-    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
-    output_size : int, None or tuple of them
-        Length of each axis of the result; None keeps it.
-
-    Returns
-    -------
-    array of shape (n, c, ...) or (c, ...)
-
     Examples
     --------
     >>> agrad.nn.functional.adaptive_avg_pool1d(np.array([[1.0, 3.0, 5.0, 9.0]]), 2)
@@ -214,16 +205,6 @@ def _adaptive_max_pool(spatial: int, x: Any, /, output_size: Any) -> Any:
     """Compute {n}-D adaptive max pooling to a given size.
 
     If elements are equal, the first one receives the derivative.
-
-    Parameters
-    ----------
-    x : array of shape (n, c, {axes}) or (c, {axes}), and a real floating-point dtype
-    output_size : int, None or tuple of them
-        Length of each axis of the result; None keeps it.
-
-    Returns
-    -------
-    array of shape (n, c, ...) or (c, ...)
 
     Examples
     --------
@@ -271,9 +252,11 @@ def avg_pool1d(
     return _avg_pool(1, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
-avg_pool2d, avg_pool3d = (of_array(f) for f in on_axes(_avg_pool, 2, 3))
-max_pool1d, max_pool2d, max_pool3d = (of_array(real_only(f)) for f in on_axes(_max_pool))
-adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (of_array(f) for f in on_axes(_adaptive_avg_pool))
+avg_pool2d, avg_pool3d = (of_array(f) for f in on_axes(_avg_pool, 2, 3, shared=Pooling))
+max_pool1d, max_pool2d, max_pool3d = (of_array(real_only(f)) for f in on_axes(_max_pool, shared=Pooling))
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (
+    of_array(f) for f in on_axes(_adaptive_avg_pool, shared=Pooling)
+)
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
-    of_array(real_only(f)) for f in on_axes(_adaptive_max_pool)
+    of_array(real_only(f)) for f in on_axes(_adaptive_max_pool, shared=Pooling)
 )

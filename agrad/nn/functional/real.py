@@ -50,7 +50,7 @@ def real_only(function: F) -> F:
 
 
 def elementwise(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
-    """Return a function of each element with a type, and with a complete docstring.
+    """Return a function of each element with a type and a complete docstring.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def elementwise(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
 
 
 def real_elementwise(function: F) -> F:
-    """Return a function of each real element with a check, and with a complete docstring.
+    """Return a function of each real element with a check and a complete docstring.
 
     Parameters
     ----------
@@ -77,19 +77,20 @@ _AXES = {1: ("l", "k"), 2: ("h, w", "kh, kw"), 3: ("d, h, w", "kd, kh, kw")}
 """Names of the axes of an array and of a kernel, by the number of spatial axes."""
 
 
-def on_axes(family: Callable[Concatenate[int, P], R], *counts: int) -> Iterator[Callable[P, R]]:
+def on_axes(family: Callable[Concatenate[int, P], R], *counts: int, shared: Any = None) -> Iterator[Callable[P, R]]:
     """Yield the functions of a family, by default for 1, 2 and 3 spatial axes.
 
     The number is the first argument of ``family``. The function for 2 axes of ``_conv`` is named ``conv2d``. The
-    docstring contains ``{n}`` for the number, and ``{axes}`` and ``{kernel}`` for the names of axes.
+    docstring, completed by the docstring of ``shared``, contains ``{n}`` for the number, and ``{axes}`` and
+    ``{kernel}`` for the names of axes.
     """
     signature = inspect.signature(family)
     signature = signature.replace(parameters=list(signature.parameters.values())[1:])
     for n in counts or (1, 2, 3):
-        yield _member(family, n, signature)
+        yield _member(family, n, signature, shared)
 
 
-def _member(family: Any, n: int, signature: inspect.Signature) -> Any:
+def _member(family: Any, n: int, signature: inspect.Signature, shared: Any) -> Any:
     @wraps(family)
     def member(*args: Any, **options: Any) -> Any:
         return family(n, *args, **options)
@@ -97,7 +98,7 @@ def _member(family: Any, n: int, signature: inspect.Signature) -> Any:
     member.__name__ = member.__qualname__ = f"{family.__name__.lstrip('_')}{n}d"
     member.__signature__ = signature  # type: ignore[attr-defined]
     axes, kernel = _AXES[n]
-    text = member.__doc__ or ""  # None under -OO
+    text = complete_docstring(member, *[shared] * bool(shared)).__doc__ or ""  # None under -OO
     member.__doc__ = text.replace("{n}", str(n)).replace("{axes}", axes).replace("{kernel}", kernel)
     return member
 
