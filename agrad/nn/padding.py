@@ -29,8 +29,12 @@ class _Pad(ArrayModule):
         fewer axes has fewer numbers. A negative number removes elements.
     """
 
-    spatial: ClassVar[int]
-    mode: ClassVar[str]
+    spatial: ClassVar[int] = 0
+    mode: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, spatial: int | None = None, mode: str | None = None, **options: Any) -> None:
+        cls.spatial, cls.mode = spatial or cls.spatial, mode or cls.mode
+        super().__init_subclass__(**options)
 
     def __init__(self, padding: Widths) -> None:
         count = 2 * self.spatial
@@ -59,14 +63,12 @@ class _ConstantPad(_Pad):
         Value of the added elements.
     """
 
-    mode = "constant"
-
     def __init__(self, padding: Widths, value: float) -> None:
         super().__init__(padding)
         self.value = value
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPad, spatial=1, mode="constant"):
     """Padding of the last axis with a constant.
 
     Examples
@@ -75,10 +77,8 @@ class ConstantPad1d(_ConstantPad):
     array([[9., 1., 2., 3., 9., 9.]])
     """
 
-    spatial = 1
 
-
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPad, spatial=2, mode="constant"):
     """Padding of the last two axes with a constant.
 
     Examples
@@ -89,10 +89,8 @@ class ConstantPad2d(_ConstantPad):
             [9., 9., 9.]]])
     """
 
-    spatial = 2
 
-
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPad, spatial=3, mode="constant"):
     """Padding of the last three axes with a constant.
 
     Examples
@@ -101,10 +99,8 @@ class ConstantPad3d(_ConstantPad):
     (1, 2, 5, 6, 7)
     """
 
-    spatial = 3
 
-
-class ZeroPad1d(_Pad):
+class ZeroPad1d(_Pad, spatial=1, mode="constant"):
     """Padding of the last axis with zeros.
 
     Examples
@@ -113,11 +109,8 @@ class ZeroPad1d(_Pad):
     array([[0., 1., 2., 3., 0., 0.]])
     """
 
-    spatial = 1
-    mode = "constant"
 
-
-class ZeroPad2d(_Pad):
+class ZeroPad2d(_Pad, spatial=2, mode="constant"):
     """Padding of the last two axes with zeros.
 
     Examples
@@ -128,11 +121,8 @@ class ZeroPad2d(_Pad):
             [0., 0., 0.]]])
     """
 
-    spatial = 2
-    mode = "constant"
 
-
-class ZeroPad3d(_Pad):
+class ZeroPad3d(_Pad, spatial=3, mode="constant"):
     """Padding of the last three axes with zeros.
 
     Examples
@@ -141,11 +131,8 @@ class ZeroPad3d(_Pad):
     (1, 2, 5, 6, 7)
     """
 
-    spatial = 3
-    mode = "constant"
 
-
-class ReflectionPad1d(_Pad):
+class ReflectionPad1d(_Pad, spatial=1, mode="reflect"):
     """Padding of the last axis with reflected elements.
 
     Examples
@@ -154,11 +141,8 @@ class ReflectionPad1d(_Pad):
     array([[3., 2., 1., 2., 3., 2., 1.]])
     """
 
-    spatial = 1
-    mode = "reflect"
 
-
-class ReflectionPad2d(_Pad):
+class ReflectionPad2d(_Pad, spatial=2, mode="reflect"):
     """Padding of the last two axes with reflected elements.
 
     Examples
@@ -169,11 +153,8 @@ class ReflectionPad2d(_Pad):
             [2., 1., 2.]]])
     """
 
-    spatial = 2
-    mode = "reflect"
 
-
-class ReflectionPad3d(_Pad):
+class ReflectionPad3d(_Pad, spatial=3, mode="reflect"):
     """Padding of the last three axes with reflected elements.
 
     Examples
@@ -182,11 +163,8 @@ class ReflectionPad3d(_Pad):
     (1, 2, 5, 6, 7)
     """
 
-    spatial = 3
-    mode = "reflect"
 
-
-class ReplicationPad1d(_Pad):
+class ReplicationPad1d(_Pad, spatial=1, mode="replicate"):
     """Padding of the last axis with its first and last elements.
 
     Examples
@@ -195,11 +173,8 @@ class ReplicationPad1d(_Pad):
     array([[1., 1., 1., 2., 3., 3., 3.]])
     """
 
-    spatial = 1
-    mode = "replicate"
 
-
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_Pad, spatial=2, mode="replicate"):
     """Padding of the last two axes with their first and last elements.
 
     Examples
@@ -210,11 +185,8 @@ class ReplicationPad2d(_Pad):
             [3., 3., 4.]]])
     """
 
-    spatial = 2
-    mode = "replicate"
 
-
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_Pad, spatial=3, mode="replicate"):
     """Padding of the last three axes with their first and last elements.
 
     Examples
@@ -223,11 +195,8 @@ class ReplicationPad3d(_Pad):
     (1, 2, 5, 6, 7)
     """
 
-    spatial = 3
-    mode = "replicate"
 
-
-class CircularPad1d(_Pad):
+class CircularPad1d(_Pad, spatial=1, mode="circular"):
     """Circular padding of the last axis.
 
     Examples
@@ -236,11 +205,8 @@ class CircularPad1d(_Pad):
     array([[3., 1., 2., 3., 1.]])
     """
 
-    spatial = 1
-    mode = "circular"
 
-
-class CircularPad2d(_Pad):
+class CircularPad2d(_Pad, spatial=2, mode="circular"):
     """Circular padding of the last two axes.
 
     Examples
@@ -251,11 +217,8 @@ class CircularPad2d(_Pad):
             [2., 1., 2.]]])
     """
 
-    spatial = 2
-    mode = "circular"
 
-
-class CircularPad3d(_Pad):
+class CircularPad3d(_Pad, spatial=3, mode="circular"):
     """Circular padding of the last three axes.
 
     Examples
@@ -263,6 +226,3 @@ class CircularPad3d(_Pad):
     >>> agrad.nn.CircularPad3d(1)(np.ones((1, 2, 3, 4, 5))).shape
     (1, 2, 5, 6, 7)
     """
-
-    spatial = 3
-    mode = "circular"

@@ -1,23 +1,17 @@
 """Functions along an axis: softmax, gated linear units, norms of vectors."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import Any
 
 import agrad
 from agrad.errors import ShapeError
 from agrad.faces import complete_docstring
 from agrad.nn.functional.real import of_array, of_arrays, real_only
 
-if TYPE_CHECKING:
-    from agrad.engine.typed import OfArray
-
-P = ParamSpec("P")
-
 __all__ = ["cosine_similarity", "glu", "log_softmax", "normalize", "pairwise_distance", "softmax", "softmin"]
 
 
-def _along_axis(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
-    """Return a function along an axis with a type, and with a complete docstring.
+class _Shared:
+    """Parameters and result of functions along an axis.
 
     Parameters
     ----------
@@ -29,10 +23,9 @@ def _along_axis(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
     -------
     array of the same shape and dtype
     """
-    return of_array(complete_docstring(function, _along_axis))
 
 
-@_along_axis
+@of_array
 def softmax(x: Any, /, dim: int = -1) -> Any:
     """Return exp(x) / sum(exp(x)) along an axis, without overflow.
 
@@ -44,7 +37,7 @@ def softmax(x: Any, /, dim: int = -1) -> Any:
     return agrad.softmax(x, axis=dim)
 
 
-@_along_axis
+@of_array
 def log_softmax(x: Any, /, dim: int = -1) -> Any:
     """Return log(softmax(x)) along an axis, without overflow.
 
@@ -60,7 +53,7 @@ def log_softmax(x: Any, /, dim: int = -1) -> Any:
     return agrad.log_softmax(x, axis=dim)
 
 
-@_along_axis
+@of_array
 def softmin(x: Any, /, dim: int = -1) -> Any:
     """Return softmax(-x) along an axis.
 
@@ -72,7 +65,7 @@ def softmin(x: Any, /, dim: int = -1) -> Any:
     return agrad.softmax(-x, axis=dim)
 
 
-@_along_axis
+@of_array
 def glu(x: Any, /, dim: int = -1) -> Any:
     """Return the first half along an axis times the logistic function of the second.
 
@@ -99,7 +92,7 @@ def glu(x: Any, /, dim: int = -1) -> Any:
     return x[(*head, slice(None, half), ...)] * agrad.sigmoid(x[(*head, slice(half, None), ...)])
 
 
-@_along_axis
+@of_array
 def normalize(x: Any, /, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
     """Return vectors divided by their norms.
 
@@ -178,3 +171,7 @@ def pairwise_distance(x1: Any, x2: Any, /, p: float = 2.0, eps: float = 1e-6, ke
     array([5.])
     """
     return agrad.linalg.vector_norm(agrad.subtract(x1, x2) + eps, axis=-1, ord=p, keepdims=keepdim)
+
+
+for _name in __all__:
+    complete_docstring(globals()[_name], _Shared)

@@ -4,8 +4,7 @@ The random key is an argument. By default, it is the next key of the generator t
 holds at each call of a jitted function.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import Any
 
 import agrad
 from agrad import random
@@ -14,11 +13,6 @@ from agrad.faces import complete_docstring
 from agrad.nn.expect import share
 from agrad.nn.functional.real import of_array, on_axes, places, real_only
 from agrad.nn.seeding import generator
-
-if TYPE_CHECKING:
-    from agrad.engine.typed import OfArray
-
-P = ParamSpec("P")
 
 __all__ = [
     "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax",
@@ -73,8 +67,8 @@ def _alpha_dropped(name: str, x: Any, p: float, training: bool, key: Any, lead: 
     return x * (kept * scale) + ((kept - 1) * (_SELU_LIMIT * scale) + _SELU_LIMIT * scale * p)
 
 
-def _random(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
-    """Return a function that draws random numbers with a type, and with a complete docstring.
+class _Shared:
+    """Parameters and result of functions that draw random numbers.
 
     Parameters
     ----------
@@ -88,10 +82,9 @@ def _random(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
     -------
     array of the shape and dtype of ``x``
     """
-    return of_array(complete_docstring(function, _random))
 
 
-@_random
+@of_array
 def dropout(x: Any, /, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Zero random elements of ``x`` and divide the others by 1 - p.
 
@@ -156,10 +149,10 @@ def _dropout(spatial: int, x: Any, /, p: float = 0.5, training: bool = True, *, 
     return _dropped(name, x, p, training, key, leads[len(shape)])
 
 
-dropout1d, dropout2d, dropout3d = (_random(f) for f in on_axes(_dropout))
+dropout1d, dropout2d, dropout3d = (of_array(f) for f in on_axes(_dropout))
 
 
-@_random
+@of_array
 @real_only
 def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any = None) -> Any:
     """Apply alpha dropout to the elements of ``x``.
@@ -184,7 +177,7 @@ def alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any
     return _alpha_dropped("alpha_dropout", x, p, training, key)
 
 
-@_random
+@of_array
 @real_only
 def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, key: Any = None) -> Any:
     """Apply alpha dropout to whole channels of ``x``.
@@ -211,7 +204,7 @@ def feature_alpha_dropout(x: Any, /, p: float = 0.5, training: bool = False, *, 
     return _alpha_dropped("feature_alpha_dropout", x, p, training, key, 2)
 
 
-@_random
+@of_array
 @real_only
 def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, *, key: Any = None) -> Any:
     """Apply a leaky ReLU with a random negative slope.
@@ -238,7 +231,7 @@ def rrelu(x: Any, /, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
     return agrad.where(x > 0, x, x * _uniform(x, key, low=float(lower), high=float(upper)))
 
 
-@_random
+@of_array
 @real_only
 def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -1, *, key: Any = None) -> Any:
     """Sample from the Gumbel-softmax distribution, differentiably.
@@ -273,3 +266,7 @@ def gumbel_softmax(x: Any, /, tau: float = 1.0, hard: bool = False, dim: int = -
     at = agrad.reshape(places(x.shape[dim], x), shape)
     chosen = agrad.astype(at == agrad.argmax(soft, axis=dim, keepdims=True), x.dtype)
     return chosen - agrad.stop_gradient(soft) + soft
+
+
+for _name in __all__:
+    complete_docstring(globals()[_name], _Shared)

@@ -1,8 +1,7 @@
 """Losses for predictions and targets."""
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +12,6 @@ from agrad.nn.expect import one_of
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.real import of_arrays, real_only
 from agrad.ops.shared import REDUCTIONS, Batchmean, Reduction
-
-if TYPE_CHECKING:
-    from agrad.engine.typed import OfArrays
-
-P = ParamSpec("P")
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "gaussian_nll_loss",
@@ -55,8 +49,8 @@ def positive_part(x: Any) -> Any:
     return agrad.where(x < 0, 0.0, x)
 
 
-def loss(function: Callable[Concatenate[Any, Any, P], Any]) -> "OfArrays[P]":
-    """Return a loss with a type, and with a complete docstring.
+class SharedByLosses:
+    """Parameters and result of losses.
 
     Parameters
     ----------
@@ -71,7 +65,6 @@ def loss(function: Callable[Concatenate[Any, Any, P], Any]) -> "OfArrays[P]":
     -------
     array of shape (), or of the shape of the arguments
     """
-    return of_arrays(complete_docstring(function, loss))
 
 
 def _difference(name: str, prediction: Any, target: Any) -> Any:
@@ -82,7 +75,7 @@ def _difference(name: str, prediction: Any, target: Any) -> Any:
     return difference
 
 
-@loss
+@of_arrays
 def mse_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", weight: Any = None) -> Any:
     """Compute the squared differences of prediction and target.
 
@@ -97,7 +90,7 @@ def mse_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", wei
     return reduced("mse_loss", agrad.square(_difference("mse_loss", prediction, target)), reduction, weight)
 
 
-@loss
+@of_arrays
 def l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", weight: Any = None) -> Any:
     """Compute the absolute differences of prediction and target.
 
@@ -112,7 +105,7 @@ def l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", weig
     return reduced("l1_loss", agrad.abs(_difference("l1_loss", prediction, target)), reduction, weight)
 
 
-@loss
+@of_arrays
 def huber_loss(
     prediction: Any, target: Any, /, reduction: Reduction = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:
@@ -146,7 +139,7 @@ def _huber(difference: Any, delta: float) -> Any:
     return agrad.where(near, 0.5 * agrad.square(agrad.where(near, difference, 0.0)), delta * (distance - 0.5 * delta))
 
 
-@loss
+@of_arrays
 def smooth_l1_loss(prediction: Any, target: Any, /, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
     """Compute the smooth L1 loss.
 
@@ -189,7 +182,7 @@ def _check_probabilities(x: Any) -> None:
         )
 
 
-@loss
+@of_arrays
 @real_only
 def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, reduction: Reduction = "mean") -> Any:
     """Compute the binary cross entropy of probabilities and targets from 0 to 1.
@@ -216,7 +209,7 @@ def binary_cross_entropy(probability: Any, target: Any, /, weight: Any = None, r
     return reduced("binary_cross_entropy", -(ones + zeros), reduction, weight)
 
 
-@loss
+@of_arrays
 @real_only
 def binary_cross_entropy_with_logits(
     logits: Any, target: Any, /, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None
@@ -246,7 +239,7 @@ def binary_cross_entropy_with_logits(
     return reduced("binary_cross_entropy_with_logits", losses, reduction, weight)
 
 
-@loss
+@of_arrays
 @real_only
 def kl_div(x: Any, target: Any, /, reduction: Batchmean = "mean", log_target: bool = False) -> Any:
     """Compute the Kullback-Leibler divergence ``target * (log(target) - x)``.
@@ -279,7 +272,7 @@ def kl_div(x: Any, target: Any, /, reduction: Batchmean = "mean", log_target: bo
     return agrad.sum(losses) / (x.shape[0] if x.shape else 1)
 
 
-@loss
+@of_arrays
 @real_only
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, /, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean"
@@ -316,7 +309,7 @@ def gaussian_nll_loss(
     return reduced("gaussian_nll_loss", losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
 
-@loss
+@of_arrays
 @real_only
 def poisson_nll_loss(
     x: Any, target: Any, /, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
@@ -355,7 +348,7 @@ def poisson_nll_loss(
     return reduced("poisson_nll_loss", losses, reduction)
 
 
-@loss
+@of_arrays
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -406,7 +399,7 @@ def triplet_margin_loss(
     return reduced("triplet_margin_loss", positive_part(difference), reduction)
 
 
-@loss
+@of_arrays
 @real_only
 def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: Reduction = "mean") -> Any:
     """Compute the cosine embedding loss.
@@ -439,3 +432,7 @@ def cosine_embedding_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0,
     apart = agrad.where(target == -1, positive_part(cosine - margin), 0.0)
     losses = agrad.where(target == 1, 1.0 - cosine, apart)
     return reduced("cosine_embedding_loss", losses, reduction)
+
+
+for _name in __all__:
+    complete_docstring(globals()[_name], SharedByLosses)

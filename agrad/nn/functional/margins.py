@@ -5,11 +5,12 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.faces import complete_docstring
 from agrad.nn.functional.activations import logsigmoid
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.classification import check_weight
-from agrad.nn.functional.losses import Reduction, check_reduction, loss, positive_part, reduced, same_shape
-from agrad.nn.functional.real import check_numbers, places, real_only
+from agrad.nn.functional.losses import Reduction, SharedByLosses, check_reduction, positive_part, reduced, same_shape
+from agrad.nn.functional.real import check_numbers, of_array, of_arrays, places, real_only
 
 __all__ = [
     "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
@@ -22,7 +23,7 @@ def _like(target: Any, x: Any) -> Any:
     return agrad.astype(target, x.dtype)
 
 
-@loss
+@of_arrays
 @real_only
 def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, reduction: Reduction = "mean") -> Any:
     """Compute the margin ranking loss ``max(0, -target * (x1 - x2) + margin)``.
@@ -50,7 +51,7 @@ def margin_ranking_loss(x1: Any, x2: Any, target: Any, /, margin: float = 0.0, r
     return reduced("margin_ranking_loss", losses, reduction)
 
 
-@loss
+@of_arrays
 @real_only
 def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction: Reduction = "mean") -> Any:
     """Compute the hinge embedding loss.
@@ -81,7 +82,7 @@ def hinge_embedding_loss(x: Any, target: Any, /, margin: float = 1.0, reduction:
     return reduced("hinge_embedding_loss", losses, reduction)
 
 
-@loss
+@of_arrays
 @real_only
 def soft_margin_loss(x: Any, target: Any, /, reduction: Reduction = "mean") -> Any:
     """Compute the soft margin loss ``log(1 + exp(-target * x))``.
@@ -116,7 +117,7 @@ def _rows(name: str, x: Any, labels: Any, same: bool) -> tuple[Any, Any]:
     return (agrad.reshape(x, (-1, shape[-1])), agrad.reshape(labels, (-1, shape[-1] if same else 1)))
 
 
-@loss
+@of_array
 @real_only
 def multi_margin_loss(
     x: Any, labels: Any, /, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: Reduction = "mean"
@@ -170,7 +171,7 @@ def _is_label(x: Any, labels: Any) -> Any:
     return agrad.any(agrad.equal(labels, places(x.shape[1], labels)), axis=1)
 
 
-@loss
+@of_array
 @real_only
 def multilabel_margin_loss(x: Any, labels: Any, /, reduction: Reduction = "mean") -> Any:
     """Compute the multi-label margin loss.
@@ -208,7 +209,7 @@ def multilabel_margin_loss(x: Any, labels: Any, /, reduction: Reduction = "mean"
     return reduced("multilabel_margin_loss", agrad.reshape(losses, shape[:-1]), reduction)
 
 
-@loss
+@of_arrays
 @real_only
 def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, reduction: Reduction = "mean") -> Any:
     """Compute the mean binary cross entropy over classes.
@@ -241,7 +242,7 @@ def multilabel_soft_margin_loss(x: Any, target: Any, /, weight: Any = None, redu
     return reduced("multilabel_soft_margin_loss", agrad.mean(losses, axis=-1), reduction)
 
 
-@loss
+@of_arrays
 def triplet_margin_with_distance_loss(
     anchor: Any,
     positive: Any,
@@ -290,3 +291,7 @@ def triplet_margin_with_distance_loss(
     if swap:
         far = agrad.minimum(far, distance(positive, negative))
     return reduced(name, positive_part(agrad.subtract(near, far) + margin), reduction)
+
+
+for _name in __all__:
+    complete_docstring(globals()[_name], SharedByLosses)

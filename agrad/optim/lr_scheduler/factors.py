@@ -17,14 +17,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _functions(what: str, given: Any, optimizer: Optimizer) -> list[Callable[[int], float]]:
-    functions = for_groups(what, "lr_lambda", given, optimizer)
-    for f in functions:
-        if not callable(f):
-            raise ConfigurationError(f"{what}: lr_lambda must be a function of the step, got {f!r}")
-    return functions
-
-
 class StepLR(LRScheduler):
     """Step decay of the rates by ``gamma`` after every ``step_size`` steps.
 
@@ -308,7 +300,30 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set([self.floor + (base - self.floor) * share for base in self.base_lrs])
 
 
-class LambdaLR(ClosedScheduler):
+class _Lambda(LRScheduler):
+    """Base class of schedulers that call functions.
+
+    Parameters
+    ----------
+    lr_lambda : function or list of function
+        Function from the number of steps to the factor, or one for each group.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
+        name = type(self).__name__
+        self.lr_lambdas: list[Callable[[int], float]] = for_groups(name, "lr_lambda", lr_lambda, optimizer)
+        for f in self.lr_lambdas:
+            if not callable(f):
+                raise ConfigurationError(f"{name}: lr_lambda must be a function of the step, got {f!r}")
+        super().__init__(optimizer, last_epoch)
+
+
+class LambdaLR(_Lambda, ClosedScheduler):
     """Initial rates multiplied by a function of the number of steps.
 
     Other changes of a rate are overwritten.
@@ -324,20 +339,11 @@ class LambdaLR(ClosedScheduler):
     1.0 0.5 0.3333 0.25 0.2
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
-        last_epoch: int = -1,
-    ) -> None:
-        self.lr_lambdas: list[Callable[[int], float]] = _functions("LambdaLR", lr_lambda, optimizer)
-        super().__init__(optimizer, last_epoch)
-
     def closed(self) -> list[float]:
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
-class MultiplicativeLR(LRScheduler):
+class MultiplicativeLR(_Lambda):
     """Rates multiplied by a function of the number of steps after each step.
 
     The initial rates are the current rates of the groups.
@@ -352,15 +358,6 @@ class MultiplicativeLR(LRScheduler):
     ...     scheduler.step()
     1.0 0.5 0.25 0.125 0.0625
     """
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
-        last_epoch: int = -1,
-    ) -> None:
-        self.lr_lambdas: list[Callable[[int], float]] = _functions("MultiplicativeLR", lr_lambda, optimizer)
-        super().__init__(optimizer, last_epoch)
 
     def closed(self) -> list[float]:
         return self._rates()
