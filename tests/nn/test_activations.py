@@ -92,9 +92,7 @@ def test_errors_name_the_remedy(backend: str) -> None:
     x = here(NORMAL)
     with pytest.raises(ShapeError, match=r"glu: axis -2 of x must have an even length, got shape \(3, 5, 2\)"):
         F.glu(here(np.zeros((3, 5, 2))), dim=-2)
-    with pytest.raises(
-        ShapeError, match=r"prelu: weight must have shape \(1,\) or \(4,\), one value per channel, got \(3,\)"
-    ):
+    with pytest.raises(ShapeError, match=r"prelu: weight must have shape \(1,\) or \(4,\), .* got \(3,\)"):
         F.prelu(x, here(np.ones(3)))
     with pytest.raises(ConfigurationError, match="'none' or 'tanh'"):
         F.gelu(x, approximate="erf")

@@ -58,9 +58,7 @@ def test_axes_joined_and_split(backend: str) -> None:
         close(getattr(nn, name)(*how)(here(IMAGE)), theirs, name)
     assert nn.Unflatten(3, (-1, 2))(here(IMAGE)).shape == (2, 3, 5, 3, 2)
     for split in ((4, 2), (-1, 4), (-1, -1), (-2, -3), ()):
-        with pytest.raises(
-            ShapeError, match=r"must have the length of axis 3 of shape \(2, 3, 5, 6\) as its product, got"
-        ):
+        with pytest.raises(ShapeError, match=r"the length of axis 3 of shape \(2, 3, 5, 6\) as its product"):
             nn.Unflatten(3, split)(here(IMAGE))
     with pytest.raises(ShapeError, match=r"Flatten: end_dim must be an axis of x, got 4 for shape \(2, 3, 5, 6\)"):
         nn.Flatten(1, 4)(here(IMAGE))

@@ -73,9 +73,7 @@ def test_refusals(backend: str) -> None:
         F.multilabel_margin_loss(x, here(ONES * 1.0))
     with pytest.raises(ConfigurationError, match="multi_margin_loss: p must be 1 or 2, got 3"):
         F.multi_margin_loss(x, here(LABELS), p=3)
-    with pytest.raises(
-        ConfigurationError, match=r"triplet_margin_with_distance_loss: margin must be greater than 0, got 0\.0"
-    ):
+    with pytest.raises(ConfigurationError, match="triplet_margin_with_distance_loss: margin must be greater than 0"):
         F.triplet_margin_with_distance_loss(x, x, x, margin=0.0)
     with pytest.raises(ShapeError, match="soft_margin_loss"):
         F.soft_margin_loss(x, here(SIGNS[:, :1]))

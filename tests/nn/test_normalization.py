@@ -182,9 +182,7 @@ def test_refusals(backend: str) -> None:
         nn.InstanceNorm2d(3)(here(IMAGE))
     with pytest.raises(ShapeError, match=r"InstanceNorm1d: x must have 2 or 3 axes, got shape \(2, 6, 3, 2\)"):
         nn.InstanceNorm1d(6)(here(IMAGE))
-    with pytest.raises(
-        ConfigurationError, match="cannot be updated under vmap, because each batch element has its own"
-    ):
+    with pytest.raises(ConfigurationError, match="cannot be updated under vmap, because"):
         agrad.vmap(nn.InstanceNorm1d(4, track_running_stats=True, dtype="float64"))(here(draw(2, 3, 4, 5)))
     with pytest.raises(ShapeError, match="local_response_norm"):
         F.local_response_norm(here(draw(2, 3)), 2)

@@ -135,9 +135,7 @@ def test_refusals(backend: str) -> None:
         layer(x, (here(draw(1, 2, 5)), here(draw(1, 2, 4))))
     with pytest.raises(ShapeError, match=r"the state must have shape \(1, 2, 5\) and \(1, 2, 5\)"):
         layer(x, (here(draw(1, 2, 5)),))
-    with pytest.raises(
-        ShapeError, match=r"must have shape \(l, n, 3\) with l of at least 1, or without n, got \(0, 2, 3\)"
-    ):
+    with pytest.raises(ShapeError, match=r"with l of at least 1, or without n, got \(0, 2, 3\)"):
         layer(x[:0, ...])
     with pytest.raises(ShapeError, match="lengths"):
         layer(x, lengths=here(np.array([1, 2, 3])))

@@ -273,9 +273,7 @@ def test_a_group_that_is_refused_leaves_the_optimizer_as_it_was() -> None:
     tensors, groups = pairs()
     optimizer = optim.Adam(groups)
     before = repr(optimizer)
-    with pytest.raises(
-        ConfigurationError, match="Adam, group 2: parameter 1 is already in another group, as parameter"
-    ):
+    with pytest.raises(ConfigurationError, match="group 2: parameter 1 is already in another group"):
         optimizer.add_param_group({"params": [leaf(np.ones(1)), tensors[0]]})
     assert repr(optimizer) == before
     assert optimizer.parameters == tensors

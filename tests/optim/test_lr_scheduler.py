@@ -203,9 +203,7 @@ def test_schedulers_that_multiply_may_be_used_together() -> None:
 
 def test_a_run_goes_on_from_a_number_of_steps() -> None:
     optimizer = optimizer_of()
-    with pytest.raises(
-        ConfigurationError, match="CosineAnnealingLR: group 0 must have initial_lr if last_epoch is given"
-    ):
+    with pytest.raises(ConfigurationError, match="group 0 must have initial_lr if last_epoch is given"):
         lr_scheduler.CosineAnnealingLR(optimizer, 10, last_epoch=3)
     first = lr_scheduler.CosineAnnealingLR(optimizer, 10)
     for _ in range(4):
@@ -251,9 +249,7 @@ def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) ->
 
 def test_wrong_use_later_is_an_error() -> None:
     scheduled = optim.SGD(parameters(), lr=optim.Constant(0.1))
-    with pytest.raises(
-        ConfigurationError, match="StepLR: lr of group 0 must be a number in the optimizer, got a schedule"
-    ):
+    with pytest.raises(ConfigurationError, match="lr of group 0 must be a number in the optimizer, got a schedule"):
         S.StepLR(scheduled, 2)
     with pytest.raises(ConfigurationError, match="OneCycleLR: Adagrad has no momentum"):
         S.OneCycleLR(optim.Adagrad(parameters()), 0.1, 9)

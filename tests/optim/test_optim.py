@@ -332,9 +332,7 @@ def test_nothing_is_half_stepped_or_half_loaded() -> None:
     set_grad(a, np.ones(3))
     b.grad = agrad.asarray(np.ones(2, np.float32))
     before = host(a)
-    with pytest.raises(
-        DtypeError, match="gradient of parameter 1 must have the dtype of the parameter, float64, got float32"
-    ):
+    with pytest.raises(DtypeError, match=r"gradient of parameter 1 .* float64, got float32"):
         optimizer.step()
     with agrad.use_backend("array_api_strict"):
         b.grad = agrad.asarray(np.ones(2), backend="array_api_strict")
