@@ -18,7 +18,7 @@ Rng = Generator | np.random.Generator | None
 """Types of a source of keys. None means the default generator."""
 
 STREAM = [0]
-"""The rank of this process: ranks of one program draw other masks of dropout by the same seed."""
+"""Rank of this process. The ranks of a program draw different dropout masks from the same seed."""
 
 _DEFAULT = Generator(secrets.randbits(128))
 

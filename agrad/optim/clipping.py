@@ -13,7 +13,7 @@ __all__ = ["clip_grad_norm", "clip_grad_value"]
 NARROW = ("float16", "bfloat16")
 
 _FEW = 1 << 10
-"""The most elements of a gradient for which a call takes longer than a copy."""
+"""Largest number of elements of a gradient for which a call takes longer than a copy."""
 
 
 def _gradients(parameters: Any, what: str) -> list[tuple[agrad.Tensor, agrad.Tensor]]:
@@ -37,7 +37,7 @@ def _norm(gradients: list[agrad.Tensor], norm_type: float) -> agrad.Tensor:
 
 
 def _joined(gradients: list[agrad.Tensor]) -> list[agrad.Tensor]:
-    """Return flat gradients, those of few elements of one dtype as one array."""
+    """Return flat gradients; small ones of one dtype are joined to one array."""
     found: list[agrad.Tensor] = []
     small: dict[Any, list[agrad.Tensor]] = {}
     for g in gradients:

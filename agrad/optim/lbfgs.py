@@ -214,7 +214,7 @@ class LBFGS(Optimizer):
         return first
 
     def _evaluate(self, closure: Callable[[], Any], t: float = 0.0) -> tuple[Any, Point]:
-        """Return the loss, and the point; before there is a direction, its slope is the sum of the gradient's sizes."""
+        """Return the loss and the point. Without a direction, its slope is the 1-norm of the gradient."""
         with agrad.enable_grad():
             loss = closure()
         self._memory.evaluations += 1
@@ -254,7 +254,7 @@ class LBFGS(Optimizer):
             return self._evaluate(closure, t)[1]
 
         if options["line_search_fn"] is None:
-            if is_last:  # where nothing reads the loss there
+            if is_last:  # nothing reads the loss there
                 self._move(origin, t, d)
                 return start, 0
             return evaluate(t), 1

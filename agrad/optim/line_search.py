@@ -53,9 +53,9 @@ def strong_wolfe(
     Nocedal and Wright 2006, Numerical Optimization, algorithms 3.5 and 3.6, with the bounds and the safeguards of
     PyTorch.
 
-    evaluate: function from a step to its point. start: the point at t = 0. t: the initial step. length: the largest
-    element of the direction. tolerance: the size below which a bracket is small. most: the maximum number of calls
-    after the first.
+    ``evaluate`` is a function from a step to its point, ``start`` is the point at t = 0, and ``t`` the initial step.
+    ``length`` is the largest element of the direction. A bracket is small if its size is below ``tolerance``. ``most``
+    is the maximum number of calls after the first.
     """
     last, new = start, evaluate(t)
     tries = 0

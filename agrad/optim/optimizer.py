@@ -381,13 +381,13 @@ class Optimizer(Declared, Stateful):
         place = each(self._members, range(len(following))) if len(following) > 1 else [0] * len(self.parameters)
         with jointly(None if masked else self.update, self.parameters[0]):
             for i, tensor, g in ready:
-                own = donatable(tensor)  # before a variable here holds the array
+                own = donatable(tensor)  # before a variable here references the array
                 p, part, options = tensor.data, parts[places[i]], settings[places[i]]
-                # kernels take options as constants, and no condition
+                # kernels treat options as constants, and support no condition
                 recorded = masked or (part.names != ("lr",) and isinstance(p, agrad.Tensor))
                 g = agrad.conj(g) if self._complex[i] else g
                 if masked:
-                    # a step that is left out is computed too, of zeros, which raise no warnings
+                    # a skipped step is also computed, from zeros, which raise no warnings
                     g = agrad.where(where, g, agrad.zeros_like(g))
                 old = self.arrays[i] or (self.initial(p, part.slots, options) if part.slots else ())
                 new, *state = self.update(p, g, old, following[place[i]], None if recorded else own, **options)
@@ -402,7 +402,7 @@ class Optimizer(Declared, Stateful):
         if masked:
             taken = np.array([k in stepped for k in range(len(following))], np.int32)
             new = counts + on_device_of(self.parameters[0], taken)
-            self._taken = [renew_p(where, counts, new, donate=own_first)]  # nobody else holds this array
+            self._taken = [renew_p(where, counts, new, donate=own_first)]  # nothing else references this array
         self.steps += 1
         return loss
 
@@ -512,7 +512,7 @@ class Optimizer(Declared, Stateful):
         0.1
         """
         self.steps, counts, arrays, options = checked_state(self, state)
-        self.arrays = [() for _ in arrays]  # numbers may take other state than before
+        self.arrays = [() for _ in arrays]  # the numbers may require another state than before
         for group, now in zip(self.param_groups, options, strict=True):
             group.update({n: v for n, v in now.items() if group[n] != v and not callable(group[n])})
         self.arrays = arrays

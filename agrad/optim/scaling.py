@@ -128,7 +128,7 @@ class LossScale(Stateful):
                 raise ConfigurationError("LossScale: no parameter has a gradient. Call scale(loss).backward() first.")
             found = []
             for g in [tensor.grad.detach() for tensor in tensors]:
-                # a quotient of its own: a program then computes it within the test, and writes it nowhere
+                # a separate quotient: a compiled function computes it inside the test, without writing it
                 size = agrad.abs(g) if agrad.isdtype(g.dtype, "real floating") else g
                 found.append(agrad.all(agrad.isfinite(agrad.astype(size * inverse, g.dtype, copy=False))))
             self._finite = functools.reduce(agrad.logical_and, found).bare
@@ -144,7 +144,7 @@ class LossScale(Stateful):
         >>> w = agrad.nn.Parameter(np.array([1.0, 2.0]))
         >>> scale = agrad.optim.LossScale(agrad.optim.SGD([w], lr=0.1))
         >>> scale(np.inf * w.sum()).backward()
-        >>> scale.step()  # left out, as the gradient is infinite
+        >>> scale.step()  # skipped, because the gradient is infinite
         >>> w.detach()
         Tensor([1.0, 2.0], dtype=float64, backend=numpy, device=cpu)
         """
@@ -153,7 +153,7 @@ class LossScale(Stateful):
         else:
             mark_state_used(self)
         finite, self._finite = self._finite, None
-        # nobody else holds the state: programs may overwrite it as they may the first parameter
+        # nothing else references the state: compiled functions may overwrite it if they may overwrite the parameter
         donate = donatable(self.optimizers[0].parameters[0])
         for optimizer in self.optimizers:
             optimizer.step(where=finite)

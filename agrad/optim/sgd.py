@@ -13,8 +13,7 @@ from agrad.optim.options import Rate
 
 __all__ = ["ASGD", "SGD"]
 
-# A step records nothing and has checked its arrays, so raw ones go straight to the operation on them. In a traced
-# function the call of the update notes it as a whole.
+# checked plain arrays are passed directly to the operation; a trace records the update as a whole
 _SGD: Any = sgd_update_p.primitive  # type: ignore[attr-defined]
 
 
@@ -67,7 +66,7 @@ class SGD(Optimizer):
         cls, p: Any, g: Any, arrays: tuple[Any, ...], count: Any, donate: bool | None, **options: Any
     ) -> tuple[Any, ...]:
         if options["dampening"] != 0:
-            # it does not hold at the first step
+            # dampening does not apply to the first step
             if hasattr(count, "shape"):
                 parts = [cls.update(p, g, arrays, n, None if donate is None else False, **options) for n in (1, 2)]
                 return tuple([agrad.where(count > 1, b, a) for a, b in zip(*parts, strict=True)])
@@ -77,7 +76,7 @@ class SGD(Optimizer):
             update: Any = sgd_update
         else:
             update = sgd_update_p if isinstance(p, agrad.Tensor) else _SGD.raw[type(p)]
-        # without momentum the third array is not read, but may be written into: the gradient must not be
+        # without momentum, the third array is not read, but may be overwritten, so it must not be the gradient
         donate = False if donate is None else donate
         p_new, v_new = update(p, g, arrays[0] if arrays else p, donate=donate, **options)
         return (p_new, v_new) if arrays else (p_new,)

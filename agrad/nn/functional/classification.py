@@ -13,7 +13,7 @@ __all__ = ["cross_entropy", "nll_loss"]
 
 
 def _classes_last(x: Any) -> Any:
-    """Return an array of shape (n, c, ...) as (n, ..., c), and one of shape (c,) as it is."""
+    """Return an array of shape (n, c, ...) as (n, ..., c), and an array of shape (c,) unchanged."""
     return agrad.moveaxis(x, 1, -1) if len(x.shape) > 2 else x
 
 

@@ -212,8 +212,8 @@ def interpolate(
     out, steps = _lengths(shape[2:], size, scale_factor, recompute_scale_factor)
     if taps is None:
         return _AREA[spatial - 1](x, out)
-    # as in PyTorch, whatever the factor: linear modes leave an axis of the same length as it is, and the nearest
-    # an image of the same or twice the length has the elements of the exact quotient
+    # as in PyTorch, for any factor: linear modes do not change an axis of the same length, and "nearest" uses the exact
+    # quotient for an image of the same or twice the length
     stays = antialias or taps is _linear
     quotients = (1, 2) if mode == "nearest" and spatial == 2 else ()
     taps = _SMOOTHED[mode] if antialias else taps
