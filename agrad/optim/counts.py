@@ -14,7 +14,7 @@ def grouped(steps: Sequence[int]) -> tuple[list[Choice], list[int]]:
 
 
 def each(members: Sequence[Choice], values: Sequence[int]) -> list[int]:
-    """Return the value of each parameter from the values of the groups with equal counts."""
+    """Return the value of each parameter from the values of the groups."""
     found = {i: n for some, n in zip(members, values, strict=True) for i in some.values}
     return [found[i] for i in sorted(found)]
 
