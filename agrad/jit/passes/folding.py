@@ -41,18 +41,19 @@ class Folded(Operation):
         self.overwrites: tuple[int, ...] = tuple([i if i < place else i + count - 1 for i in outer.overwrites])
         self.name: str = f"{outer.name} of a {inner.kind}"
 
-    def _split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    def split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+        """Return the operands before those of the inner operation, these, and those after them."""
         end = self.place + self.count
         return args[: self.place], args[self.place : end], args[end:]
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """Call the two operations, as a user does."""
-        before, given, after = self._split(args)
+        before, given, after = self.split(args)
         return self.outer.bind(*before, self.inner.bind(*given), *after, **settings)
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Compute the two operations on raw arrays."""
-        before, given, after = self._split(args)
+        before, given, after = self.split(args)
         return self.outer.evaluate((*before, self.inner.evaluate(given, {}), *after), settings)
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:

@@ -121,12 +121,20 @@ def _total(step: Program, carried: Variable, out: Any) -> Total | None:
     added = operation.outer if isinstance(operation, Folded) else operation
     if added.kind != "elementwise" or added.function_of(carried.kind) is not np.add or instruction.settings:
         return None
-    others = tuple([v for v in instruction.operands if v is not carried])
-    if not isinstance(operation, Folded):
-        maker = step.makers.get(others[0], -1) if len(others) == 1 and isinstance(others[0], Variable) else -1
+    if isinstance(operation, Folded):
+        before, others, after = operation.split(instruction.operands)
+        if operation.inner.kind != "product" or (*before, *after) != (carried,):
+            return None
+    else:
+        others = tuple([v for v in instruction.operands if v is not carried])
+        if len(others) != 1 or len(instruction.operands) != 2:
+            return None
+        maker = step.makers.get(others[0], -1) if isinstance(others[0], Variable) else -1
         inner = step.instructions[maker] if maker >= 0 else instruction
         is_product = inner.operation.kind == "product" and len(inner.operands) == 2 and not inner.settings
         others = inner.operands if is_product and step.uses[others[0]] == 1 else others
+    if carried in others:
+        return None
     dtypes = {np.dtype(v.dtype).char for v in (carried, out, *others)} if _is_numpys(*others) else set()
     if len(dtypes) != 1 or not dtypes <= set("fdFD"):
         return None
