@@ -42,7 +42,8 @@ def word(name: str, what: str = "", arguments: str = "", result: str = "") -> Ca
         def on_tensors(*values: Any) -> Any:
             return function(*alike(*values, floating=True))
 
-        text = (first, examples) if what else inspect.getdoc(function).split("\n\nExamples\n--------")
+        described = (inspect.getdoc(function) or "").partition("\n\nExamples\n--------")[::2]
+        text = (first, examples) if what else described
         on_tensors.__name__, on_tensors.__doc__ = name, documentation(*text)
         WORDS[name] = on_tensors
         return function

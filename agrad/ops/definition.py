@@ -109,7 +109,8 @@ def elementwise(name: str, *rules: Rule, public: bool = True, doc: str = "", exa
 
     Publish it unless ``public=False``. ``doc`` and ``example`` are the beginning and the end of its docstring.
     """
-    doc += f"\n\nExamples\n--------{example}" if example else ""
+    # python -OO leaves no docstrings
+    doc = (doc or "") + (f"\n\nExamples\n--------{example}" if example else "")
     operation = notation.elementwise(name, *rules, doc=doc or None, **how)
     operation.__module__ = sys._getframe(1).f_globals["__name__"]  # where it is bound, for pickle
     file_primitive(operation.primitive)

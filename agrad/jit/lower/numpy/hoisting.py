@@ -72,15 +72,19 @@ def hoisted(program: Program, fixed: int, carried: int, length: int | None) -> H
     for k in range(carried):
         found = _total(step, program.inputs[fixed + k], program.outputs[k])
         if found is not None:
-            new = {part.base for part in found.parts}.difference(slices, [v for v in rows if isinstance(v, Variable)])
-            if _bytes(*new) <= left:
+            bases = {part.base for part in found.parts}
+            new = bases.difference(slices, [v for v in rows if isinstance(v, Variable)])
+            if bases.isdisjoint(known) and _bytes(*new) <= left:
                 totals[k] = found
                 rows += sorted(new, key=lambda v: step.makers.get(v, -1))
                 left -= _bytes(*new)
     gone = {total.carried for total in totals.values()}
     after = [v for k, v in enumerate(program.outputs[:carried]) if k not in totals]
     step = Program([v for v in inputs if v not in gone], step.constants, rest, [*after, *rows], program.notes)
-    return Hoisted(without_dead_code(step) if totals else step, before, totals)
+    if totals:  # operations before the loop read constants too
+        step = without_dead_code(step)
+        step = step.with_instructions(step.instructions, constants=program.constants)
+    return Hoisted(step, before, totals)
 
 
 def _bytes(*values: Variable) -> int:

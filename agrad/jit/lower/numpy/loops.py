@@ -69,11 +69,18 @@ class LoopWriter(Writer):
                     self.placed[v] = f"o{k}"
         # a step may overwrite carried arrays that each step makes anew, as nothing else holds them
         self.anew = [
-            k for k, v in enumerate(self.after) if v in made and v not in self.placed and self.after.count(v) == 1
+            k
+            for k, v in enumerate(self.after)
+            if v in made and v not in self.placed and not self._is_carried(v, besides=k)
         ]
         self.placed.update({self.after[k]: f"w{k}" for k in self.anew})
         program.notes["donated"] = {self.carry[k] for k in self.anew}
         self.ownership = Ownership(program, self._is_new)
+
+    def _is_carried(self, v: Variable, besides: int = -1) -> bool:
+        """Return True if the next step has a carried value with the memory of a variable, besides that of a number."""
+        others = [u for k, u in enumerate(self.after) if k != besides and isinstance(u, Variable)]
+        return not self.aliases[v].isdisjoint(self.aliases.of(*others))
 
     def target(self, out: Variable, over: Iterable[Any] = ()) -> str | None:
         """See ``Writer.target``."""
@@ -140,7 +147,7 @@ class LoopWriter(Writer):
     def _stack(self, before: list[str]) -> tuple[str, list[str]]:
         """Write the lines for rows; return the statement of the loop and the expressions of stacked results."""
         length, turned = self.loop.length, "[::-1]" if self.loop.reverse else ""
-        used = self.program.uses
+        used, varying = self.program.uses, {*self.carry, *self.program.makers}
         taken = {self.names[v]: f"x{k}{turned}" for k, v in enumerate(self.slices) if used[v]}
         results: list[str] = []
         for k, v in enumerate(self.rows):
@@ -149,7 +156,7 @@ class LoopWriter(Writer):
                 results.append(f"y{known}.copy()")
                 continue
             results.append(f"y{k}")
-            if isinstance(v, Variable):
+            if v in varying:
                 self.stacks.setdefault(v, f"y{k}")
             before.append(f"    y{k} = {self._empty(v, length)}")
             if not getattr(v, "shape", ()):
@@ -182,7 +189,7 @@ class LoopWriter(Writer):
         """Write the lines that make the next carried values the present ones, and free memory the next place."""
         names = self.names
         new = {names[v]: self.text(out) for v, out in zip(self.carry, self.after, strict=True)}
-        pool = [(names[self.carry[k]], self.after[k]) for k in self.anew]
+        pool = [(names[self.carry[k]], self.after[k]) for k in self.anew if not self._is_carried(self.carry[k])]
         turning = [(f"w{k}", self.after[k]) for k in self.anew if names[self.after[k]] == f"w{k}"]
         free = [(name, v) for name, v in (*pool, *turning) if name not in new.values()]
         for name, v in turning:
