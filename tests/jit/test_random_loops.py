@@ -59,8 +59,6 @@ def drawn(seed: int) -> tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ..
 def test_jitted_loops_are_eager_ones(seeds: range) -> None:
     for seed in seeds:
         f, carry, slices = drawn(seed)
-        if any(v.size and np.max(np.abs(v)) > 30 for v in agrad.tree.leaves(f(carry, slices))):
-            continue  # sums in another order then differ by more
         total = lambda c, x, f=f: sum([agrad.sum(agrad.sin(v)) for v in agrad.tree.leaves(f(c, x))], 0.0)  # noqa: E731
         for g in (f, agrad.grad(total, argnums=(0, 1))):
             compiled, expected = agrad.jit(g), g(carry, slices)

@@ -42,7 +42,7 @@ class Folded(Operation):
         self.name: str = f"{outer.name} of a {inner.kind}"
 
     def split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
-        """Return the operands before the inner operation, its operands, and those after it."""
+        """Return the operands before the inner operation, its own, and those after it."""
         end = self.place + self.count
         return args[: self.place], args[self.place : end], args[end:]
 
