@@ -259,7 +259,7 @@ class Trace(Level):
             )
         if any(isinstance(i, Tensor) and as_dtype(i.dtype).kind == "bool" for i in args[1:]):
             raise TracedValueError(
-                f"a boolean index inside {self.named}, which is traced: the shape of the result depends on "
+                f"a Boolean index inside {self.named}, which is traced: the shape of the result depends on "
                 "values. Use agrad.where(mask, x, 0), or index outside of jit."
             )
 

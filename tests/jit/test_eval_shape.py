@@ -58,7 +58,7 @@ def test_errors() -> None:
     x = np.asarray([1.0, 0.0])
     with pytest.raises(TracedValueError, match="result's shape depends on values"):
         agrad.eval_shape(agrad.nonzero, x)
-    with pytest.raises(TracedValueError, match="a boolean index inside"):
+    with pytest.raises(TracedValueError, match="a Boolean index inside"):
         agrad.eval_shape(lambda x: x[x > 0], x)
     seen: list[Any] = []
     with pytest.raises(TracedValueError, match="changed"):

@@ -17,7 +17,7 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "Python branches by a value": ("TracedValueError", r"^(bool|int|float|index)\(\) (of|must)"),
     "a shape depends on values": (
         "TracedValueError",
-        r"boolean index|by a (mapped )?mask|nonzero|^numpy\(\) (of|must)",
+        r"Boolean index|by a (mapped )?mask|nonzero|^numpy\(\) (of|must)",
     ),
     "a loop of unknown length": ("NotDifferentiableError", r"^while_loop inside jit or vmap cannot be differentiated"),
     "a Tensor is written into a raw array": ("RefusedFunctionError", r"must be a Tensor, got ndarray"),
