@@ -126,7 +126,7 @@ class RegularGridInterpolator:
     """Values between the points of a grid of straight axes.
 
     Like ``scipy.interpolate.RegularGridInterpolator``: ``points`` has arrays of shapes (n1,), (n2,), ..., ``values``
-    has shape (n1, n2, ..., *rest). Methods other than "linear" and "nearest", and ``solver``, are not supported. If
+    has shape ``(n1, n2, ..., *rest)``. Methods other than "linear" and "nearest", and ``solver``, are not supported. If
     ``bounds_error`` is True but values cannot be read, the result beyond the ends is NaN.
 
     Examples
