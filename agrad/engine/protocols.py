@@ -155,16 +155,48 @@ class NumPyOperand:
 
     vars().update({name: _like_numpys(name) for name in _METHODS})
 
+    # one assignment a line: type checkers do not declare names of chained ones
     if TYPE_CHECKING:  # the same names
 
         def _method(self, *args: Any, **settings: Any) -> "Tensor": ...
         def _along(self, axis: int | None = None, *args: Any, **settings: Any) -> "Tensor": ...
         def _over(self, axis: int | tuple[int, ...] | None = None, *args: Any, **settings: Any) -> "Tensor": ...
 
-        all = any = max = mean = min = prod = squeeze = std = sum = var = _over
-        argmax = argmin = cumprod = cumsum = _along
-        argpartition = argsort = astype = choose = clip = compress = conj = conjugate = copy = diagonal = dot = _method
-        flatten = ravel = repeat = reshape = round = searchsorted = swapaxes = take = trace = transpose = _method
+        all = _over
+        any = _over
+        max = _over
+        mean = _over
+        min = _over
+        prod = _over
+        squeeze = _over
+        std = _over
+        sum = _over
+        var = _over
+        argmax = _along
+        argmin = _along
+        cumprod = _along
+        cumsum = _along
+        argpartition = _method
+        argsort = _method
+        astype = _method
+        choose = _method
+        clip = _method
+        compress = _method
+        conj = _method
+        conjugate = _method
+        copy = _method
+        diagonal = _method
+        dot = _method
+        flatten = _method
+        ravel = _method
+        repeat = _method
+        reshape = _method
+        round = _method
+        searchsorted = _method
+        swapaxes = _method
+        take = _method
+        trace = _method
+        transpose = _method
 
         def fill(self, value: Any) -> None: ...
         def nonzero(self) -> "tuple[Tensor, ...]": ...
@@ -176,14 +208,43 @@ class NumPyOperand:
         # installed by agrad.ops.operators
         def _binary(self, other: Any, /) -> "Tensor": ...
 
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _binary
-        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _binary
-        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _binary
-        __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __lt__ = __le__ = __gt__ = __ge__ = _binary
+        __add__ = _binary
+        __radd__ = _binary
+        __sub__ = _binary
+        __rsub__ = _binary
+        __mul__ = _binary
+        __rmul__ = _binary
+        __truediv__ = _binary
+        __rtruediv__ = _binary
+        __floordiv__ = _binary
+        __rfloordiv__ = _binary
+        __mod__ = _binary
+        __rmod__ = _binary
+        __pow__ = _binary
+        __rpow__ = _binary
+        __matmul__ = _binary
+        __rmatmul__ = _binary
+        __and__ = _binary
+        __rand__ = _binary
+        __or__ = _binary
+        __ror__ = _binary
+        __xor__ = _binary
+        __rxor__ = _binary
+        __lshift__ = _binary
+        __rlshift__ = _binary
+        __rshift__ = _binary
+        __rrshift__ = _binary
+        __lt__ = _binary
+        __le__ = _binary
+        __gt__ = _binary
+        __ge__ = _binary
 
         def _unary(self) -> "Tensor": ...
 
-        __neg__ = __pos__ = __abs__ = __invert__ = _unary
+        __neg__ = _unary
+        __pos__ = _unary
+        __abs__ = _unary
+        __invert__ = _unary
 
         def __getitem__(self, index: Any, /) -> "Tensor": ...
         def __setitem__(self, index: Any, value: Any, /) -> None: ...

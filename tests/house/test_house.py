@@ -21,7 +21,7 @@ BUDGETS = {
     "control": 1605,
     "cli": 2219,
     "data": 2629,
-    "engine": 3900,
+    "engine": 3960,
     "inspecting": 1341,
     "interop": 3279,
     "jit": 6661,
