@@ -111,9 +111,7 @@ class Adjoint:
             _, _, at_start = self._pulled([y[(0, ...)] for y in ys], [g[(last, ...)] for g in gs], plain(t)[0])
             shapes = [b if a is None else a for a, b in zip(shapes, at_start, strict=True)]
         kept = [k for k, s in enumerate(shapes) if s is not None]
-        starts = moved_beside(
-            [zeros(plain(shapes[k])) for k in kept], gs
-        )  # NumPy cotangents are integrated there too
+        starts = moved_beside([zeros(plain(shapes[k])) for k in kept], gs)  # NumPy cotangents are integrated there too
 
         def system(values: Leaves, s: Any) -> list[Any]:
             slopes, back_y, back_used = self._pulled(values[:n], values[n : 2 * n], s)
