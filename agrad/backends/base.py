@@ -206,7 +206,7 @@ def check_digits(name: str, x: Any) -> None:
     """
     xp = WIDER.get(type(getattr(x, "raw", x))) if WIDER else None
     if xp is not None and bool(xp.ones(()) + 2.0**-60 > 1):
-        raise DtypeError(f"{name}: these arrays have more digits than float64, and so has no formula of the function.")
+        raise DtypeError(f"{name}: the dtype must have at most the digits of float64, got {x.dtype}. Cast the array.")
 
 
 def public(module: Any) -> dict[str, Any]:

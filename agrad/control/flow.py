@@ -61,7 +61,7 @@ def _length(xs: Any, leaves: Sequence[Any], length: int | None) -> int:
             raise ShapeError(f"scan: xs{place} must have an axis to scan along, got shape ()")
     lengths = {int(leaf.shape[0]) for leaf in leaves} | (set() if length is None else {as_index(length)})
     if not lengths:
-        raise ConfigurationError("scan: length must be given, because xs has no arrays. Pass the number of steps.")
+        raise ConfigurationError("scan: length must be an integer if xs has no arrays, got None. Pass the steps.")
     if len(lengths) > 1:
         raise ShapeError(f"scan: xs and length must have one length, got {', '.join(map(str, sorted(lengths)))}")
     count = lengths.pop()

@@ -141,7 +141,7 @@ def graph(
         return graph_of_tensors(outputs, gradients, names or {}, limit)
     if names or not (gradients is False or gradients is None):
         raise OperandError(
-            "graph: names and gradients must not be given for a function. Its inputs have the names of its parameters. "
+            "graph: names and gradients must be None for a function. Its inputs have the names of its parameters. "
             "Call agrad.graph(agrad.grad(f))(x) to show its gradient."
         )
 

@@ -334,8 +334,8 @@ class Tracing:
         for tensor, variable in self.shown:
             if traced_value(tensor, self.trace) is not variable:
                 raise TracedValueError(
-                    f"{self.trace.named} writes into an argument of shape {tensor.shape}, which must be a Tensor, not "
-                    "a plain array. Write into a copy, y = x + 0, and return it, or pass a Tensor."
+                    f"{self.trace.named} writes into an argument, which must be a Tensor, got a plain array of shape "
+                    f"{tensor.shape}. Write into a copy, y = x + 0, and return it, or pass a Tensor."
                 )
         for tensor, variable in self.trace.no_leaves:
             if traced_value(tensor, self.trace) is not variable:

@@ -66,7 +66,7 @@ def with_known(name: str, known: list[Any], attempt: Callable[[bool], Any]) -> A
             known += met.found
             left -= not all(isinstance(found, Tensor) and found.node.id < start for found in met.found)
     raise ConfigurationError(
-        f"{name}: the function creates new state each time it is traced and keeps it where jit does not find it, got a "
+        f"{name}: the function creates new state each time it is traced and keeps it outside of what jit finds, got a "
         f"{type(known[-1]).__name__}. Create it outside of the function, or do not keep it."
     )
 
@@ -241,8 +241,8 @@ class Trace(Level):
         if get_ident() != self.thread and not self.closed:
             raise TracedValueError(
                 f"{self.named} is being traced in another thread, and this thread must not use its state. "
-                "Call it once for each signature before other threads use the model outside of jit, or give each "
-                "thread its own model."
+                "Call it once for each signature before other threads use the model outside of jit, or create a "
+                "model for each thread."
             )
         for arg in args:
             if isinstance(arg, Tensor) and (arg.level is not self or self.closed):
@@ -266,9 +266,9 @@ class Trace(Level):
     def check_concrete(self, tensor: Tensor, what: str) -> None:
         self.check_open((tensor,))
         raise TracedValueError(
-            f"{what} of a value inside {self.named}, which is traced once and replayed with other values: Python "
-            "cannot know the value. Use agrad.where or agrad.cond instead of if, agrad.while_loop instead of while, or "
-            "static_argnums for an argument that Python needs; or return the value and use it outside of jit."
+            f"{what} of a value inside {self.named}, which is traced once and replayed with other values, so that "
+            "Python cannot know the value. Use agrad.where or agrad.cond instead of if, agrad.while_loop instead of "
+            "while, or static_argnums for an argument that Python needs. Or return the value and use it outside of jit."
         )
 
     # ------------------------------------------------------------------ numbers of the host

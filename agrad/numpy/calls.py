@@ -129,7 +129,7 @@ def _moved(array: np.ndarray, where: Home) -> Tensor:
 @functools.cache
 def _say_narrow(backend: str) -> None:
     warnings.warn(
-        f"agrad.numpy: the backend {backend!r} has no 64-bit numbers here; new arrays have 32-bit dtypes. "
+        f"agrad.numpy: the backend {backend!r} does not support 64-bit dtypes. New arrays have 32-bit dtypes. "
         f"To enable 64-bit JAX arrays, call agrad.set_backend({backend!r}).",
         stacklevel=5,
     )
@@ -318,8 +318,8 @@ def untraced(function: str) -> None:
     """Raise ``RefusedFunctionError`` if ``jit`` traces the caller, which draws."""
     if mode().trace is not None:
         raise RefusedFunctionError(
-            f"{function} would draw once, when jit traces the function, and repeat these numbers at each call; "
-            "draw with agrad.random and a key that is an argument, or outside of the jitted function"
+            f"{function} must not be called while jit traces the function, because each call would repeat its numbers. "
+            "Draw with agrad.random and a key that is an argument, or outside of the jitted function."
         )
 
 

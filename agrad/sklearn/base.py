@@ -236,7 +236,7 @@ class Estimator(BaseEstimator):
         try:
             history = trainer.fit(examples, epochs=1 if incremental else self._epochs(), progress=False)
         except AnomalyError as error:
-            raise DataError(f"{error}, or scale the data (StandardScaler)") from None
+            raise DataError(f"{error} Or scale the data (StandardScaler).") from None
         finally:
             self.module_.eval()
         if history.interrupted:

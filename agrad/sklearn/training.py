@@ -135,8 +135,8 @@ class Training:
         put(found.x)
         if found.status != 0:
             warnings.warn(
-                f"lbfgs did not converge after {found.nit} iterations (status {found.status}): {found.message}; "
-                "raise max_iter, or scale the data",
+                f"lbfgs did not converge after {found.nit} iterations (status {found.status}): {found.message}. "
+                "Increase max_iter, or scale the data.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

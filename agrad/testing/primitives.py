@@ -165,7 +165,7 @@ class _Problem:
             if not isinstance(arg, (np.ndarray, bool, int, float, complex)):
                 raise ConfigurationError(
                     f"{cls.__name__}: argument {i} of a sample must be a NumPy array or a number, which the tests "
-                    f"move to each backend, got {type(arg).__name__}. Pass options as settings."
+                    f"move to each backend, got {type(arg).__name__}. Pass options as keyword arguments."
                 )
         self.primitive = _primitive_of(self.function)
         self.places = [i for i, a in enumerate(self.args) if self._differentiated(i, a)]

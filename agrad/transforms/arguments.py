@@ -414,7 +414,7 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
     if not hasattr(y, "shape"):
         raise NotDifferentiableError(
             f"{what}: the function must return an array with a single real number, got {described(y)}. For a pair "
-            "(value, aux) set has_aux=True; for other results use agrad.vjp."
+            "(value, aux), set has_aux=True. For other results, use agrad.vjp."
         )
     if math.prod(y.shape) != 1:
         raise ShapeError(

@@ -60,7 +60,7 @@ def _unchanged(xp: Any, x: Any, /, *arrays: Any, contents: tuple[Any, ...]) -> A
     if tuple(map(content_of, arrays)) != contents:
         raise TracedValueError(
             "an array that the function of a sparse derivative reads has changed since jit traced it, and with it "
-            "perhaps the pattern. Call cache_clear() of the jitted function, or give the pattern: sparsity=..."
+            "perhaps the pattern. Call cache_clear() of the jitted function, or pass the pattern: sparsity=..."
         )
     return x
 

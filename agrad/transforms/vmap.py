@@ -222,7 +222,7 @@ class _Members:
             self.leaves[i] = copy_if_interleaved(moved)
         if self.size < 0:
             raise ConfigurationError(
-                f"{name}: axis_size must be given, because no argument is mapped. Pass the number of batch elements."
+                f"{name}: axis_size must be the number of batch elements if no argument is mapped, got None"
             )
 
     def part(self, members: slice) -> tuple[Batch, tuple[Any, ...]]:

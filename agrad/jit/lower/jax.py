@@ -99,7 +99,7 @@ def _check_dtype(jax: Any, dtype: Any) -> None:
         jax.numpy.asarray(np.empty(0, dtype))
     except TypeError:
         raise ConfigurationError(
-            f"jit: compiler='jax' has no arrays of {np.dtype(dtype)!r}. Cast them, or omit compiler."
+            f"jit: compiler='jax' does not support arrays of {np.dtype(dtype)!r}. Cast them, or omit compiler."
         ) from None
 
 
