@@ -20,11 +20,11 @@ from agrad.inspecting.text import raw_of
 from agrad.transforms.trees import flatten, paths, unflatten
 
 BELOW_ALL = -1
-"""The number of the level of a recorder, the oldest, which every operation reaches."""
+"""The number of the nesting level of a recorder, the oldest, which every operation reaches."""
 
 
 class Recorder(Level):
-    """A level that adds a row for every operation on its Tensors.
+    """The nesting level that adds a row for every operation on its Tensors.
 
     The node of its Tensors is the number of a row. The level is older than all levels with derivatives, whose rules
     therefore add rows too.

@@ -38,7 +38,7 @@ class Examples(Arrays):
     weights : numpy.ndarray or None
         Weights of shape (n,).
     training : Training
-        Training that uses them; its network determines where batches are needed.
+        Training that uses them; its network determines the backend of batches.
     batch_size : int
         The length of a batch.
     rng : numpy.random.RandomState or None

@@ -1,4 +1,4 @@
-"""The training step: a function of arrays, traced where that is faster."""
+"""The training step: a function of arrays, traced if that is faster."""
 
 from __future__ import annotations
 
