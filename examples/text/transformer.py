@@ -2,8 +2,8 @@
 
     python examples/text/transformer.py --backend numpy
 
-It prints the bits per character of unseen text, for this and for the simplest model, and
-a generated text.
+It prints the bits per character of unseen text, for this and the simplest model, and a
+generated text.
 """
 
 import sys
