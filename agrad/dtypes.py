@@ -47,7 +47,7 @@ class DType:
             return True
         try:
             return other is not None and dtype_name(other) == self.name
-        except TypeError:  # an object without a hash is no dtype of any library
+        except TypeError:  # an object without a hash is not a dtype of any library
             return False
 
     def __hash__(self) -> int:

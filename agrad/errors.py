@@ -73,7 +73,7 @@ def described(value: object) -> str:
 
 
 def brief(text: str) -> str:
-    """Return ``text`` made printable, and cut after a few lines.
+    """Return ``text`` in printable form, cut after a few lines.
 
     Examples
     --------

@@ -72,7 +72,7 @@ def _parsed(text: str | None) -> tuple[str, dict[str, str], dict[str, str]]:
 
 
 def _parameters(thing: Any) -> list[str]:
-    """Return the names of parameters, without ``inspect.signature``, which takes longer than the rest."""
+    """Return the names of parameters, without ``inspect.signature``, which is slower than the rest."""
     of_class = isinstance(thing, type)
     function: Any = inspect.unwrap(thing.__init__ if of_class else thing)
     if hasattr(function, "__signature__"):

@@ -120,7 +120,7 @@ def uniform(xp: Any, stream: Stream, shape: tuple[int, ...], dtype: str, interio
 
 
 def mask(xp: Any, stream: Stream, shape: tuple[int, ...], threshold: int) -> Any:
-    """Return True where ``bits`` of uint32 are below a threshold from 0 to 2**32."""
+    """Return True for ``bits`` of uint32 below a threshold from 0 to 2**32."""
     n = math.prod(shape)
     words = stream(-(-n // 2))
     below = xp.stack([(words & _LOW) < threshold, _high(words) < threshold], axis=1)
@@ -138,7 +138,7 @@ def integers(xp: Any, stream: Stream, low: int, high: int, shape: tuple[int, ...
     missing = 2**63 % span
     if missing:
         last = 2**63 - missing - 1
-        # enough rounds for one miss in 2**128; fewer where the values can be read
+        # enough rounds for one miss in 2**128; fewer if the values can be read
         rounds = min(_RETRIES, math.ceil(128 / (63 - math.log2(missing))))
         for attempt in range(rounds):
             missed = draw > last
@@ -162,7 +162,7 @@ def truth(value: Any) -> bool | None:
     """Return the Boolean value of an array of shape (), or None if it is traced."""
     try:
         return bool(value)
-    except Exception:  # each library has an error of its own for it
+    except Exception:  # the exception types differ between libraries
         return None
 
 

@@ -76,7 +76,7 @@ def _file(section: SimpleNamespace, function: F) -> F:
 
 
 def file_primitive(primitive: Any) -> None:
-    """Register a primitive of agrad. Raise an error for a name that is taken."""
+    """Register a primitive of agrad. Raise an error for a name that is already used."""
     if PRIMITIVES.setdefault(primitive.name, primitive) is not primitive:
         raise PrimitiveDefinitionError(f"names of primitives must be different, got {primitive.name} twice")
 
@@ -84,9 +84,9 @@ def file_primitive(primitive: Any) -> None:
 def names_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of positional parameters, and of keyword-only ones.
 
-    The code of a plain function is read, because a signature takes ten times as long.
+    The code of a plain function is read, because a signature needs ten times as long.
     """
-    plain = type(function) is FunctionType and not vars(function)  # no signature of its own
+    plain = type(function) is FunctionType and not vars(function)  # without its own signature
     if not plain or function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         parameters = inspect.signature(function).parameters.values()
         only = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)

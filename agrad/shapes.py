@@ -165,7 +165,7 @@ def resolve_reshape(shape: int | tuple[int, ...] | list[int], count: int) -> Sha
 
 
 def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
-    """Return an index template with its array operands in place of ``ARRAY``."""
+    """Return an index template with its array operands instead of ``ARRAY``."""
     if arrays:
         rest = iter(arrays)
         index = tuple(next(rest) if entry is ARRAY else entry for entry in index)

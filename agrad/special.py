@@ -1,4 +1,4 @@
-"""Special functions, with SciPy's names."""
+"""Special functions, with SciPy names."""
 
 import typing as _typing
 

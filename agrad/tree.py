@@ -207,7 +207,7 @@ def _step(kind: Any, key: Any) -> str:
 
 
 def _words(spec: Any) -> str:
-    """Return the text on the top level of a structure."""
+    """Return the text of the outermost part of a structure."""
     if spec.type in (None, type(None)):
         return "a leaf" if spec.type is None else "None"
     keys = spec.entries()

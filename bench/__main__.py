@@ -15,14 +15,14 @@ from bench.suites import UsageError, load_suite, options_for, parser, write
 
 
 def _checkout() -> None:
-    """Raise ``UsageError`` if ``agrad`` is not the one of this checkout."""
+    """Raise ``UsageError`` if ``agrad`` is not imported from this checkout."""
     place = Path(load("agrad").__file__).resolve()
     if not place.is_relative_to(common.ROOT):
         raise UsageError(f"agrad comes from {place.parent}, not from this checkout; run this in {common.ROOT}")
 
 
 def main(arguments: list[str]) -> int:
-    """Run the suites that the arguments name, and return the exit code.
+    """Run the suites in the arguments, and return the exit code.
 
     It is 1 if a check failed, 2 if one could not be run.
     """

@@ -1,12 +1,12 @@
-"""The four objectives of ADBench, each one text for all libraries, on one thread.
+"""The four objectives of ADBench, each implemented once for all libraries, on one thread.
 
     python -m bench adbench --json bench/results/adbench.json
 
 Srajer, Kukelova and Fitzgibbon, A benchmark of selected algorithmic differentiation tools on some problems in computer
-vision and machine learning, Optimization Methods and Software 33 (2018): the log posterior of a Gaussian mixture with
-Wishart's prior (gradient), bundle adjustment (the blocks of a sparse Jacobian), the tracking of a hand (Jacobian), and
-an LSTM of characters (gradient). The data are random numbers, of the sizes of the paper and smaller ones. Constants
-without a derivative are left out.
+vision and machine learning, Optimization Methods and Software 33 (2018). The objectives are the log posterior of a
+Gaussian mixture with Wishart's prior (gradient), bundle adjustment (the blocks of a sparse Jacobian), the tracking of a
+hand (Jacobian), and an LSTM over characters (gradient). The data are random numbers, in the sizes of the paper and in
+smaller ones. Constants without a derivative are omitted.
 """
 
 from typing import Any
@@ -19,14 +19,14 @@ from bench.transforms_jobs import GRADIENT, JACOBIAN, Problem, mixture_points, p
 
 PEERS = ("torch.func", "jax.jit", "autograd")
 MIXTURES = ((2, 5), (10, 5), (10, 25), (32, 25), (64, 25))
-"""Dimensions and components, of 1,000 points."""
+"""Dimensions and components, for 1,000 points."""
 OBSERVATIONS = (31_843, 36_455, 182_072)
-"""Of the sets 1 to 3: 49, 21 and 161 cameras, and 7,776, 11,315 and 48,126 points."""
+"""The observations of sets 1 to 3, with 49, 21 and 161 cameras, and 7,776, 11,315 and 48,126 points."""
 VERTICES = (100, 544)
 SEQUENCES = (32, 1024)
 LAYERS, CHARACTERS = 2, 14
 GAMMA, DEGREES = 1.0, 0.0
-"""Of Wishart's prior."""
+"""Parameters of Wishart's prior."""
 
 
 # ------------------------------------------------------------------ the objectives
@@ -35,7 +35,7 @@ GAMMA, DEGREES = 1.0, 0.0
 def posterior(m: Any, x: Any, points: Any, places: Any) -> Any:
     """Return the log posterior of a mixture of Gaussians, up to a constant (section 4.1).
 
-    ``x`` holds the logarithms of weights (k,), the means, and of each inverse square root of a covariance the
+    ``x`` contains the logarithms of the weights (k,), the means, and the inverse square root of each covariance: the
     logarithms of the diagonal and the entries below it.
     """
     d = points.shape[0]
@@ -47,13 +47,13 @@ def posterior(m: Any, x: Any, points: Any, places: Any) -> Any:
 
 
 def observed(m: Any, v: Any, feature: Any) -> Any:
-    """Return the three residuals of an observation: two of its place, one of its weight (section 4.2)."""
+    """Return the three residuals of an observation: two for its position, one for its weight (section 4.2)."""
     return m.concat([residual(m, v, feature), 1.0 - v[..., 14:15] ** 2], -1)
 
 
 FINGERS = 5
 POSE = 6 + 4 * FINGERS
-"""A rotation and a translation of the hand, and of each finger two angles at the first joint, one at two others."""
+"""A rotation and a translation of the hand, and for each finger two angles at the first joint, one at two others."""
 
 
 def turned(m: Any, angle: Any, along: int) -> Any:
@@ -71,8 +71,9 @@ def turned(m: Any, angle: Any, along: int) -> Any:
 def hand(m: Any, pose: Any, rest: Any, joints: Any, skin: Any, seen: Any) -> Any:
     """Return the distances of the vertices of a posed hand to their data (section 4.3).
 
-    ``rest`` (bones, 3, n): the vertices as each bone has them; ``joints`` (3, fingers, 3, 1): the joints' places, the
-    first in the hand, the others from the one before; ``skin`` (bones, 1, n): how much a vertex follows each bone.
+    ``rest`` (bones, 3, n): the vertices relative to each bone; ``joints`` (3, fingers, 3, 1): the positions of the
+    joints, the first relative to the hand, the others to the previous one; ``skin`` (bones, 1, n): the weights with
+    which a vertex follows each bone.
     """
     palm = turned(m, pose[0:1], 0) @ turned(m, pose[1:2], 1) @ turned(m, pose[2:3], 2)
     place = m.reshape(pose[3:6], (1, 3, 1))
@@ -92,8 +93,8 @@ def hand(m: Any, pose: Any, rest: Any, joints: Any, skin: Any, seen: Any) -> Any
 def characters(m: Any, x: Any, state: Any, text: Any) -> Any:
     """Return the mean loss of predicting each character of a text by an LSTM (section 4.4).
 
-    ``x`` (8 layers + 3, b): of each layer four weights and four biases, and a weight before, a weight and a bias behind
-    them; ``state`` (2 layers, b): hidden and cell. All products are of elements. ``text`` (c, b).
+    ``x`` (8 layers + 3, b): four weights and four biases for each layer, and a weight before, a weight and a bias after
+    them; ``state`` (2 layers, b): hidden and cell. All products are elementwise. ``text`` (c, b).
     """
     hidden, cell = [state[2 * i] for i in range(LAYERS)], [state[2 * i + 1] for i in range(LAYERS)]
     weights = [[x[8 * i + j] for j in range(8)] for i in range(LAYERS)]
@@ -158,7 +159,7 @@ def problems(quick: bool = False) -> dict[tuple[str, str], Problem]:
 
 
 def run(options: Options) -> Report:
-    """Check that all agree, and time them in turn, on one thread."""
+    """Check that all agree, and time them alternately, on one thread."""
     return transforms.report(options, "adbench", "The objectives of ADBench", "bench.adbench", one_thread=True)
 
 

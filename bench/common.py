@@ -1,6 +1,6 @@
-"""Shared by the suites: a clean start, descriptions, alternating timing, tables.
+"""Functions that the suites share: a clean start, descriptions, alternating timing, tables.
 
-Libraries are loaded by name, as each worker process loads only its own.
+Libraries are loaded by name, because each worker process loads only its own.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from typing import Any
 
 PINS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""The variables that say how many threads the libraries of a process that is started compute on."""
+"""The variables that set the number of threads of the libraries in a new process."""
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = (
     "agrad",
@@ -44,9 +44,8 @@ load: Callable[[str], Any] = importlib.import_module
 def start_clean() -> None:
     """Start the program again without environment variables that pin BLAS kernels.
 
-    Those variables name OpenBLAS kernels for another processor.
-
-    They halve NumPy's matrix speed. To be called before anything is imported that loads a BLAS.
+    Those variables select OpenBLAS kernels for another processor and halve the speed of NumPy matrix products. Call
+    this function before any import that loads a BLAS.
     """
     if any(name in os.environ for name in PINS):
         kept = {name: value for name, value in os.environ.items() if name not in PINS}
@@ -60,7 +59,7 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """A thing to time.
+    """A function to time.
 
     ``step`` is called many times; ``wait`` returns when all of it is done.
     """
@@ -71,7 +70,7 @@ class Job:
     wait: Callable[[], None] = lambda: None
     device: str = "cpu"
     parts: dict[str, Callable[[], Any]] = field(default_factory=dict)
-    """Steps of other names, which are timed one after another in one turn."""
+    """Steps of other names, which are timed one after another."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +84,20 @@ class Candidate:
     build: Callable[..., Job]
     arguments: tuple[Any, ...] = ()
     libraries: tuple[str, ...] = ("numpy",)
-    """What it computes with, for the report."""
+    """The libraries that it uses, for the report."""
     required: bool = False
-    """Whether the run fails where it cannot take part."""
+    """True if the run fails when the candidate cannot take part."""
 
 
 @dataclass
 class Timing:
-    """The samples of one candidate, in seconds a step, one a round."""
+    """The samples of one candidate, in seconds per step, one for each round."""
 
     samples: list[float] = field(default_factory=list)
 
     @property
     def best(self) -> float:
-        """Return the fastest time: other load on a machine only adds to times."""
+        """Return the fastest time, because other load on a machine only increases times."""
         return min(self.samples)
 
     @property
@@ -135,7 +134,7 @@ class Local:
         self.job: Job | None = None
 
     def build(self, first: tuple[Any, ...]) -> dict[str, Any]:
-        """Make the job of these arguments, and return the libraries it computes with."""
+        """Build the job for these arguments, and return its libraries."""
         self.job = None
         self.job = self.candidate.build(*first, *self.candidate.arguments)
         return describe_libraries(self.candidate.libraries)
@@ -156,9 +155,9 @@ class Local:
         return [self.job.read(self.job.step()) for _ in range(count)]
 
     def sample(self, number: int) -> float:
-        """Return the seconds a step over ``number`` steps, after an untimed one.
+        """Return the seconds per step over ``number`` steps, after an untimed step.
 
-        The untimed step warms caches and threads.
+        The untimed step warms up caches and threads.
         """
         assert self.job is not None
         step, wait = self.job.step, self.job.wait
@@ -171,9 +170,9 @@ class Local:
         return (time.perf_counter() - start) / number
 
     def calibrate(self, seconds: float) -> dict[str, int]:
-        """Return the calls of each part for a sample of about ``seconds``.
+        """Return the number of calls of each part for a sample of about ``seconds``.
 
-        It also warms them up.
+        This also warms up the parts.
         """
         assert self.job is not None
         found = {}
@@ -190,12 +189,11 @@ class Local:
         return found
 
     def samples(self, numbers: dict[str, int], batches: int = 1) -> dict[str, float]:
-        """Return the seconds a step of each part over ``numbers`` of steps.
+        """Return the seconds per step of each part over ``numbers`` of steps.
 
-        A short part has one untimed step before.
-
-        With more ``batches`` they are cut into as many, of one step at least and each after one that is not timed, in
-        which the parts take turns, and the fastest batch counts; of long steps there are three batches.
+        A short part runs one untimed step first. With more ``batches``, the steps are divided into batches of at least
+        one step, each after an untimed step. The parts alternate between batches, and the fastest batch counts. Long
+        steps have three batches.
         """
         assert self.job is not None
         wait = self.job.wait
@@ -222,7 +220,7 @@ class Local:
 
 @contextlib.contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Other environment variables for what is started meanwhile."""
+    """Set other environment variables for processes that are started meanwhile."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -236,19 +234,19 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 
 class Remote:
-    """A candidate in a process of its own.
+    """A candidate in a separate process.
 
-    Linear algebra libraries keep their threads spinning for some milliseconds after a call. Two of them in
-    one process fight for the processors (PyTorch's step was up to seven times slower), and share one heap.
+    Linear algebra libraries keep their threads spinning for some milliseconds after a call. Two of them in one
+    process compete for the processors (the PyTorch step was up to seven times slower), and share one heap.
     """
 
     pause = 0.06
-    """Seconds of rest before a sample: until the threads of the candidate before have gone to sleep."""
+    """Seconds of rest before a sample, until the threads of the previous candidate sleep."""
 
     def __init__(self, candidate: Candidate, *, one_thread: bool = False) -> None:
         """Start the process.
 
-        ``one_thread``: its BLAS and OpenMP libraries compute on the thread that calls them.
+        ``one_thread``: its BLAS and OpenMP libraries compute on the calling thread.
         """
         context = multiprocessing.get_context("spawn")
         self.candidate = candidate
@@ -307,7 +305,7 @@ class Remote:
 
 
 def _serve(pipe: Connection, candidate: Candidate) -> None:
-    """Run a worker: answer requests until told to end, or until the caller is gone."""
+    """Run a worker: answer requests until told to end, or until the caller has ended."""
     worker = Local(candidate)
     with contextlib.suppress(EOFError, KeyboardInterrupt):
         while (asked := pipe.recv()) is not None:
@@ -327,11 +325,11 @@ Runner = Local | Remote
 def build(
     runners: dict[str, Runner], *first: Any
 ) -> tuple[dict[str, Runner], dict[str, str], dict[str, dict[str, Any]]]:
-    """Have all candidates build their jobs; return those built and why others cannot.
+    """Have all candidates build their jobs; return the built ones, and the reasons of the others.
 
     Also returned: the libraries that each computes with.
 
-    Raises ``Missing`` where one that is required cannot.
+    Raises ``Missing`` if a required candidate cannot take part.
     """
     ready: dict[str, Runner] = {}
     left_out: dict[str, str] = {}
@@ -351,14 +349,14 @@ def build(
 
 
 SETTLE = 0.15
-"""Seconds of rest before a sample. OpenBLAS's threads spin for some 30 ms after a call, waiting for the next one, and
-take a core from whoever is timed next, also from another process."""
+"""Seconds of rest before a sample. The threads of OpenBLAS spin for some 30 ms after a call, waiting for the next one,
+and occupy a core that the next candidate needs, also in another process."""
 
 
 def alternate(runners: dict[str, Runner], *, repeat: int, sample_seconds: float) -> dict[str, Timing]:
-    """Time all in turn, A B C A B C, for ``repeat`` rounds.
+    """Time all alternately, A B C A B C, for ``repeat`` rounds.
 
-    A sample takes about ``sample_seconds``.
+    A sample lasts about ``sample_seconds``.
     """
     numbers = {}
     for name, runner in runners.items():
@@ -466,7 +464,7 @@ def describe_libraries(names: tuple[str, ...]) -> dict[str, Any]:
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, left: bool = False) -> str:
     """Return a Markdown table with aligned columns.
 
-    All columns but the first are aligned to the right, or none with ``left``.
+    All columns except the first are aligned to the right, or none with ``left``.
     """
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
@@ -496,7 +494,7 @@ def spread(timing: Timing, divide: float = 1.0) -> str:
 
 
 def environment_text(about: dict[str, str], reports: dict[str, dict[str, Any]], left_out: dict[str, str]) -> str:
-    """Return machine, libraries and left out candidates as a Markdown list."""
+    """Return machine, libraries and omitted candidates as a Markdown list."""
     lines = [f"- {name}: {value}" for name, value in about.items()]
     shared: dict[str, list[str]] = {}
     for name, report in reports.items():

@@ -1,9 +1,10 @@
-"""The same work on several backends over sizes, and the size from which each wins.
+"""The same work on several backends and sizes, and the size from which each is faster.
 
     python -m bench compare --plot compare.png
     python -m bench compare --backends numpy,torch,jax
 
-By default NumPy against CuPy. Each backend is a process of its own; they take turns, and a sample ends when the
+By default, NumPy is compared with CuPy. Each backend has a separate process. They alternate, and a sample ends when the
+device has finished.
 device is done.
 """
 
@@ -29,17 +30,17 @@ ELEMENTWISE = 20
 
 @dataclass(frozen=True)
 class Work:
-    """A function of arrays of about n elements, with its least traffic and operations."""
+    """A function of arrays of about n elements, with its minimum traffic and operations."""
 
     name: str
     about: str
     shapes: Callable[[int], list[tuple[int, ...]]]
     call: Callable[..., Any]
     bytes: Callable[[int], float]
-    """Numbers that the forward reads and writes, for n elements; the backward as many again."""
+    """Numbers that the forward pass reads and writes, for n elements; the backward pass needs as many again."""
     flops: Callable[[int], float] = lambda n: 0.0
     backward_flops: float = 1.0
-    """How many times those of the forward the backward needs."""
+    """The operations of the backward pass, as a multiple of those of the forward pass."""
     largest: int = 1 << 62
 
 
@@ -105,11 +106,11 @@ WORKS = {
         ),
     )
 }
-"""The work, by name; 1.75: the backward solves once more, n**3 (2/3 + 2), and multiplies, 2 n**3."""
+"""The work, by name; 1.75: the backward pass solves again, n**3 (2/3 + 2), and multiplies, 2 n**3."""
 
 
 def build(name: str, n: int, dtype: str, backend: str, device: str | None) -> Job:
-    """Return forward, and forward and backward, of a work on a backend.
+    """Return the job of a work on a backend: forward, and forward and backward.
 
     Raises ``Missing`` if it cannot run.
     """
@@ -156,7 +157,7 @@ def build(name: str, n: int, dtype: str, backend: str, device: str | None) -> Jo
 
 
 def wins_from(sizes: list[int], ratios: list[float | None]) -> int | None:
-    """Return the smallest size from which on all ratios of the times are above 1."""
+    """Return the smallest size from which all ratios of the times are above 1."""
     found = None
     for size, ratio in zip(reversed(sizes), reversed(ratios), strict=True):
         if ratio is None or ratio <= 1:
@@ -179,7 +180,7 @@ def _least(work: Work, part: str, n: int, width: int, best: Limits) -> tuple[flo
 def part_text(
     key: tuple[str, str], by_size: dict[int, dict[str, Timing]], first: str, best: dict[str, Limits], dtype: str
 ) -> str:
-    """Return the table of one work and part, and the sizes at which others win."""
+    """Return the table of one work and part, and the sizes from which others are faster."""
     work, part = WORKS[key[0]], key[1]
     names = list(dict.fromkeys(name for timings in by_size.values() for name in timings))
     others = [name for name in names if name != first]
@@ -220,7 +221,7 @@ def part_text(
 
 
 def draw(timings: Timings, file: Path) -> None:
-    """Draw a plot for each work: seconds over elements, a line a backend and part."""
+    """Draw a plot for each work: seconds over elements, a line for each backend and part."""
     try:
         figure = load("matplotlib.figure").Figure
     except ImportError:
@@ -290,8 +291,8 @@ def run(options: Options) -> Report:
     texts = [part_text(key, by_size, first, best, options.dtype) for key, by_size in timings.items()]
     alone = "" if len(names) > 1 else f"\n\n**Only {first} could run: there is nothing to compare it with.**"
     text = (
-        f"# One program on several backends\n\n{options.dtype}; medians of {options.repeat} rounds in which all took "
-        f"turns, each a process of its own; a sample ends when the device is done.{alone}\n\n"
+        f"# One program on several backends\n\n{options.dtype}; medians of {options.repeat} rounds in which all "
+        f"alternated, each in a separate process; a sample ends when the device has finished.{alone}\n\n"
         + "\n\n".join(texts)
         + "\n\n## Machine\n\n"
         + "".join(f"- {line}\n" for line in dict.fromkeys(limit.text() for limit in best.values()))
@@ -320,7 +321,7 @@ def _time(
     reports: dict[str, Any],
     left_out: dict[str, str],
 ) -> None:
-    """Time one work at one size, and file what was found."""
+    """Time one work at one size, and store the results."""
     ready, absent, computed = common.build(dict(started), name, n, options.dtype)
     left_out.update(absent)
     reports.update(computed)

@@ -1,10 +1,10 @@
-"""Convolutions, pooling and normalizations, forward and back, beside PyTorch and JAX.
+"""Convolutions, pooling and normalizations, forward and backward, compared with PyTorch and JAX.
 
     python -m bench conv --json bench/results/conv.json
 
-float32. Each candidate is a process of its own; they take turns, on all cores. Before anything is timed all must give
-the same values and gradients. Backward passes take the cotangents of the result as given, and give the gradients of
-all arguments.
+All data are float32. Each candidate has a separate process. They alternate, on all cores. Before the timing, all must
+compute the same values and gradients. Backward passes receive the cotangents of the result, and compute the gradients
+of all arguments.
 """
 
 from typing import Any
@@ -16,18 +16,18 @@ from bench.suites import Options, Report, Suite
 
 PEERS = {"torch": TORCH, "jax": JAX}
 TOLERANCE = 1e-4
-"""How far sums may be from agrad's, relative to the sum of the sizes."""
+"""Maximum difference of sums from the agrad sums, relative to the sum of the magnitudes."""
 REST = 0.1
-"""Seconds of rest before a process's turn at a row, for the threads of another one to go to sleep."""
+"""Seconds of rest before a process runs a row, until the threads of other processes sleep."""
 GOALS = {
     **{f"{row}: {part}": (EAGER, 3.0) for row in (SMALL, LARGE) for part in (FORWARD, BOTH)},
     **{f"{row}: {part}": (JITTED, 1.5) for row in ("layer_norm", "rms_norm", "batch_norm") for part in (FORWARD, BOTH)},
 }
-"""The candidate and the times of PyTorch's time that it may take, by row."""
+"""The candidate and its maximum time as a multiple of the PyTorch time, by row."""
 
 
 def check(prints: dict[str, dict[str, list[list[float]]]]) -> None:
-    """Raise ``Missing`` where a candidate computes something else than the eager one."""
+    """Raise ``Missing`` if a candidate does not compute the same as the eager one."""
     for name, found in prints.items():
         for row, sums in found.items():
             for (mixed, size), (right, scale) in zip(sums, prints[EAGER][row], strict=True):
@@ -49,7 +49,7 @@ def _candidates(options: Options) -> list[Candidate]:
 
 
 def measure(options: Options) -> tuple[dict[str, dict[str, Timing]], dict[str, str], dict[str, dict[str, Any]]]:
-    """Return timings by row and candidate, left out candidates, and their libraries."""
+    """Return timings by row and candidate, omitted candidates, and their libraries."""
     started = {c.name: Remote(c) for c in _candidates(options)}
     timings: dict[str, dict[str, Timing]] = {}
     try:
@@ -69,7 +69,7 @@ def measure(options: Options) -> tuple[dict[str, dict[str, Timing]], dict[str, s
 
 
 def table(timings: dict[str, dict[str, Timing]]) -> tuple[str, list[str]]:
-    """Return the milliseconds by row and candidate, over PyTorch's, and missed goals."""
+    """Return the milliseconds by row and candidate, their ratios to PyTorch, and missed goals."""
     names = list(next(iter(timings.values()), {}))
     rows, short = [], []
     for row, by_name in timings.items():
@@ -81,12 +81,12 @@ def table(timings: dict[str, dict[str, Timing]]) -> tuple[str, list[str]]:
         rows.append(cells)
         name, most = GOALS.get(row, (None, 0.0))
         if beside is not None and name in by_name and (middle := common.ratio(by_name[name], beside)[0]) > most:
-            short.append(f"{row}: {name} takes {middle:.2f} x {TORCH}'s time, goal {most:g}")
+            short.append(f"{row}: {name} needs {middle:.2f} x the {TORCH} time, goal {most:g}")
     return common.table(["ms", *names], rows), short
 
 
 def run(options: Options) -> Report:
-    """Check that all compute the same, and time them in turn."""
+    """Check that all compute the same, and time them alternately."""
     about = common.machine()
     best = limits.measure("float32", quick=options.quick)
     timings, left_out, reports = measure(options)
@@ -95,8 +95,8 @@ def run(options: Options) -> Report:
     verdict = "Goals: met." if not short else "Goals, NOT met:\n\n" + "\n".join(f"- {line}" for line in short)
     written = (
         f"# Layers of convolutional networks\n\n"
-        f"Milliseconds, float32; medians of {options.repeat} rounds in which all took turns, each a process of its "
-        f"own; in brackets over {TORCH}'s, round by round.\n\n{text}\n\n"
+        f"Milliseconds, float32; medians of {options.repeat} rounds in which all alternated, each in a separate "
+        f"process; in brackets the ratio to PyTorch, round by round.\n\n{text}\n\n"
         + (f"{verdict}\n\n" if "torch" in options.peers and TORCH not in left_out and not options.quick else "")
         + f"- {best.text()}\n"
         + common.environment_text(about, reports, left_out)
@@ -114,7 +114,7 @@ def run(options: Options) -> Report:
 
 
 SUITE = Suite(
-    about="convolutions, pooling and normalizations beside PyTorch and JAX",
+    about="convolutions, pooling and normalizations compared with PyTorch and JAX",
     run=run,
     repeat=9,
     backends=("numpy", "torch", "jax"),

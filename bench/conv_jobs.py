@@ -1,6 +1,7 @@
-"""The work of the suite of networks' layers: calls, and each library's way to make them.
+"""The work of the suite ``conv``: calls, and how each library makes them.
 
-A call is a function of a library's words and of float32 arrays. The words have PyTorch's names and arguments.
+A call is a function of a library's functions and of float32 arrays. The functions have their PyTorch names and
+arguments.
 """
 
 import math
@@ -17,18 +18,18 @@ FORWARD, BOTH = "forward", "forward + backward"
 EAGER, JITTED = "agrad", "agrad.jit"
 TORCH, JAX = "PyTorch", "JAX, jit"
 ELSEWHERE = {"agrad, torch": "torch", "agrad, jax": "jax"}
-"""Candidates on another backend than NumPy, eager."""
+"""Eager candidates on a backend other than NumPy."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A function of a library's words and of arrays of these shapes."""
+    """A function of a library's functions and of arrays of these shapes."""
 
     f: Callable[..., Any]
     shapes: tuple[tuple[int, ...], ...]
 
     def arrays(self) -> list[np.ndarray]:
-        """Return normal numbers; parameters are as small as initial weights."""
+        """Return normal random numbers; parameters are as small as initial weights."""
         rng = np.random.default_rng(0)
         drawn = [rng.standard_normal(shape, dtype=np.float32) for shape in self.shapes]
         return drawn[:1] + [a / np.float32(math.sqrt(math.prod(a.shape[1:]))) for a in drawn[1:]]
@@ -84,7 +85,7 @@ def calls(quick: bool = False) -> dict[str, Call]:
 
 
 def _jax_words() -> Any:
-    """Return the functions that the calls name, written for JAX."""
+    """Return the functions that the calls use, implemented for JAX."""
     jnp, lax = load("jax.numpy"), load("jax").lax
 
     def conv(x: Any, w: Any, padding: int = 0, stride: int = 1, groups: int = 1) -> Any:
@@ -113,7 +114,7 @@ def _jax_words() -> Any:
 
 
 def cotangent(y: Any) -> np.ndarray:
-    """Return normal numbers of the shape of a result."""
+    """Return normal random numbers in the shape of a result."""
     return np.random.default_rng(1).standard_normal(tuple(y.shape), dtype=np.float32)
 
 
@@ -176,7 +177,7 @@ MAKERS = {TORCH: _torch, JAX: _jax}
 def job(quick: bool, only: tuple[str, ...], name: str) -> Job:
     """Return all rows of a candidate as parts of one job.
 
-    A step gives, by row, sums of the value and of each gradient to compare.
+    A step returns, by row, sums of the value and of each gradient to compare.
     """
     parts: dict[str, Any] = {}
     make = MAKERS.get(name, _agrad)
@@ -197,7 +198,7 @@ def job(quick: bool, only: tuple[str, ...], name: str) -> Job:
 
 
 def fingerprint(values: np.ndarray) -> list[float]:
-    """Return a weighted sum of the elements, and the sum of their sizes."""
+    """Return a weighted sum of the elements, and the sum of their magnitudes."""
     flat = values.reshape(-1).astype(np.float64)
     return [float(flat @ np.cos(np.arange(flat.size))), float(np.sum(np.abs(flat)))]
 

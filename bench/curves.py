@@ -1,4 +1,4 @@
-"""The loss curves of one seed on every backend here, and their gap to NumPy's.
+"""The loss curves for one seed on every available backend, and their difference from NumPy.
 
     python bench/curves.py --out bench/results/curves.md
 

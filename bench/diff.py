@@ -1,8 +1,9 @@
 """A comparison of two runs of a suite: ``python -m bench diff OLD.json NEW.json``.
 
-The processor was not equally fast on both days. How fast it was, the candidates tell that are not agrad: their median
-ratio, new / old, is taken out of agrad's, unless ``--absolute`` says not to. A row is slower when its ratio is above
-the threshold and its lower quartile is above the old upper quartile by as much as half of that: one alone is noise.
+The processor may not be equally fast in both runs. The candidates other than agrad measure its change: their median
+ratio, new / old, is removed from the ratios of agrad, unless ``--absolute`` is passed. A row is slower if its ratio is
+above the threshold, and if its lower quartile exceeds the old upper quartile by at least half of the threshold. One of
+these alone is noise.
 """
 
 import argparse
@@ -18,23 +19,23 @@ from bench import common
 
 THRESHOLD = 1.25
 FEW = 3
-"""Peers' rows below which their median says nothing about the machine."""
+"""Minimum number of rows of peers whose median describes the change of the machine."""
 
 
 class BadRun(Exception):
-    """A file that holds no run; the message says which and why."""
+    """A file that does not contain a run; the message says which and why."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A row of both runs: seconds, and new / old without the machine's own change."""
+    """A row of both runs: seconds, and new / old without the change of the machine."""
 
     name: str
     old: float
     new: float
     ratio: float
     apart: bool
-    """Whether the quartiles lie apart, so that it is no noise."""
+    """True if the quartiles do not overlap, so that the change is not noise."""
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[float]]]:
@@ -48,7 +49,7 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 def read(file: Path) -> dict[tuple[str, ...], list[float]]:
     """Return the samples of a run by their path in it. Raises ``BadRun``.
 
-    The candidate is the last part of the path.
+    The candidate is the last element of the path.
     """
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
@@ -73,9 +74,9 @@ def compare(
     threshold: float = THRESHOLD,
     absolute: bool = False,
 ) -> tuple[list[Change], float]:
-    """Return agrad's rows in both runs, and the machine's change.
+    """Return the rows of agrad in both runs, and the change of the machine.
 
-    The change is 1 if it is not taken out or cannot be told.
+    The change is 1 if it is not removed or cannot be determined.
     """
     both = [path for path in old if path in new]
     ratios = [statistics.median(new[path]) / statistics.median(old[path]) for path in both if not _ours(path)]
@@ -90,7 +91,7 @@ def compare(
 
 
 def slower(changes: list[Change], threshold: float) -> list[Change]:
-    """Those that got slower by more than noise."""
+    """Return the rows that got slower by more than noise."""
     return [change for change in changes if change.ratio > threshold and change.apart]
 
 
@@ -100,9 +101,9 @@ def text(changes: list[Change], machine: float, threshold: float, absent: int) -
     faster = [change for change in changes if change.ratio < 1 / threshold]
     lines = [f"{len(changes)} rows of agrad compared; {absent} are in one run only."]
     lines.append(
-        f"The other candidates took {machine:.2f} x the time, which is taken out."
+        f"The times of the other candidates changed by a factor of {machine:.2f}, which is removed."
         if machine != 1.0
-        else "Nothing is taken out for the machine."
+        else "No change of the machine is removed."
     )
     parts = [" ".join(lines)]
     for title, chosen in ((f"Slower than {threshold} x", bad), (f"Faster than 1/{threshold} x", faster)):

@@ -1,10 +1,10 @@
-"""Nanoseconds a random number: agrad.random beside each backend's own generator.
+"""Nanoseconds per random number: agrad.random compared with each backend's own generator.
 
     python -m bench draws --json bench/results/draws.json
 
-Both draw a million numbers at a time, from a new key or a running state. The libraries' own generators are NumPy's
-PCG64, PyTorch's Mersenne Twister (on CUDA Philox4x32), JAX's Threefry2x32 and CuPy's XORWOW; agrad's is Philox4x64-10
-everywhere, with the same bits.
+Both draw a million numbers at a time, from a new key or a running state. The generators of the libraries are PCG64 in
+NumPy, the Mersenne Twister in PyTorch (Philox4x32 on CUDA), Threefry2x32 in JAX and XORWOW in CuPy. agrad uses
+Philox4x64-10 everywhere, with the same bits.
 """
 
 from typing import Any
@@ -129,7 +129,7 @@ def candidates(peers: list[str]) -> list[Candidate]:
 
 
 def report(timings: dict[str, Timing], peers: list[str], best: limits.Limits) -> str:
-    """Return nanoseconds a number, the ratio, and the share of the bandwidth."""
+    """Return nanoseconds per number, the ratio, and the fraction of the bandwidth."""
     rows = []
     for peer in peers:
         for draw in DRAWS:
@@ -144,10 +144,10 @@ def report(timings: dict[str, Timing], peers: list[str], best: limits.Limits) ->
 
 
 def run(options: Options) -> Report:
-    """Check every mean, and time agrad's draws and the libraries' own in turn."""
+    """Check every mean, and time the draws of agrad and of the libraries alternately."""
     about = common.machine()
     best = limits.measure("float64", quick=options.quick)
-    peers = [p for p in options.peers if p in OWN] or ["numpy"]  # which is always there
+    peers = [p for p in options.peers if p in OWN] or ["numpy"]  # which is always available
     runners, left_out, reports = common.build({c.name: Local(c) for c in candidates(peers)})
     for name, runner in runners.items():
         draw = name.partition(": ")[2].partition(" ")[0]
@@ -158,8 +158,8 @@ def run(options: Options) -> Report:
     about["load average after"] = common.load_average()
     used = {"all": next(reversed(reports.values()))} if reports else {}
     text = (
-        f"# Random numbers\n\n{COUNT:,} numbers a call; medians of {options.repeat} rounds in which all took turns, "
-        f"ratios round by round. The bandwidth is that of writing the numbers once.\n\n"
+        f"# Random numbers\n\n{COUNT:,} numbers per call; medians of {options.repeat} rounds in which all alternated, "
+        f"ratios round by round. The bandwidth is measured by writing the numbers once.\n\n"
         f"{report(timings, peers, best)}\n\n- {best.text()}\n" + common.environment_text(about, used, left_out)
     )
     record = {
@@ -174,4 +174,4 @@ def run(options: Options) -> Report:
     return Report(text, record)
 
 
-SUITE = Suite(about="random numbers beside each library's own generator", run=run, repeat=9, peers=PEERS)
+SUITE = Suite(about="random numbers compared with each library's own generator", run=run, repeat=9, peers=PEERS)

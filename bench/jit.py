@@ -1,10 +1,10 @@
-"""Twenty operations in float32, both passes: by agrad.jit, by jax.jit, and eager.
+"""Twenty operations in float32, forward and backward: by agrad.jit, by jax.jit, and eager.
 
     python -m bench jit --json bench/results/jit.json
 
-Every candidate is a process of its own; they take turns. Before anything is timed, all must give the same gradient.
-The copy of an array of that size, to memory that is written already, stands for the traffic that no way of computing
-it can do without: the argument read once and the gradient written once.
+Every candidate has a separate process. They alternate. Before the timing, all must compute the same gradient. The copy
+of an array of that size, to memory that was written before, measures the minimum traffic: the argument is read once and
+the gradient is written once.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ SIZES = (1_000, 100_000, 10_000_000)
 PEERS = ("jax", "torch")
 TOLERANCE = 1e-4
 ROUNDS = 4
-"""Of five operations each: sin, a product, exp of a negated square, a product and a sum."""
+"""Each round has five operations: sin, a product, exp of a negated square, a product and a sum."""
 
 COPY, JITTED, JAX = "copy of one array", "agrad.jit, numpy", "JAX, jit"
 COPY_GPU = "copy of one array, CuPy"
@@ -38,7 +38,7 @@ def chain(xp: Any, x: Any) -> Any:
 
 
 def cheap_chain(xp: Any, x: Any) -> Any:
-    """Return the sum of the results of twenty operations that take one or two instructions each."""
+    """Return the sum of the results of twenty operations that need one or two instructions each."""
     for _ in range(6):
         x = xp.abs(x * 0.9 - 0.5)
     return xp.sum(x * 2.0 + 1.0)
@@ -112,7 +112,7 @@ def candidates(peers: tuple[str, ...], backends: tuple[str, ...] = ("numpy",)) -
 
 
 def check(runners: dict[str, Any]) -> None:
-    """Raise ``Missing`` where a candidate's value or gradient is not the others'."""
+    """Raise ``Missing`` if the value or gradient of a candidate differs from the others."""
     results = {name: runner.results(1)[0] for name, runner in runners.items() if name not in (COPY, COPY_GPU)}
     first = JITTED if JITTED in results else next(iter(results), JITTED)
     for name, got in results.items():
@@ -155,8 +155,8 @@ def run(options: Options) -> Report:
     about["load average after"] = common.load_average()
     text = (
         "# Twenty operations on each element, and back\n\n"
-        f"float32, value and gradient. Medians of {options.repeat} rounds in which all took turns, each a process of "
-        "its own; ratios round by round. Goals, at ten million elements: no slower than JAX, and at most twice the "
+        f"float32, value and gradient. Medians of {options.repeat} rounds in which all alternated, each in a separate "
+        "process; ratios round by round. Goals, at ten million elements: no slower than JAX, and at most twice the "
         "necessary traffic.\n\n"
         + "\n\n".join(texts)
         + f"\n\n- {best.text()}\n"

@@ -1,11 +1,11 @@
-"""The gain of each filed kernel: the general rule's time, or launches, over the kernel's.
+"""The gain of each registered kernel: the time, or launches, of the general rule divided by the kernel's.
 
     OPENBLAS_NUM_THREADS=1 python -m bench kernels
     PYTHONPATH=tests/cupy_on_cpu VENV/bin/python -m bench kernels --backends cupy
 
-On NumPy both are timed in turn, by processor time, and the least times are compared. On CuPy both run where CUDA is
-emulated (tests/cupy_on_cpu), which counts launches and does not measure a GPU. A kernel stays if its gain is ``LEAST``
-or more at one of the sizes.
+On NumPy, both are timed alternately, by processor time, and the minimum times are compared. On CuPy, both run on
+emulated CUDA (tests/cupy_on_cpu), which counts launches and does not measure a GPU. A kernel is kept if its gain is at
+least ``LEAST`` at one of the sizes.
 """
 
 import functools
@@ -21,7 +21,7 @@ from bench.suites import Options, Report, Suite
 LEAST = 1.1
 SIZES = (1 << 6, 1 << 12, 1 << 17, 1 << 21)
 SAMPLE = 4e-3
-"""Seconds of a sample, at least."""
+"""Minimum seconds of a sample."""
 DRAWS = {
     "random_keys": {"domain": 1, "data": 0},
     "random_bits": {"dtype": "uint32"},
@@ -41,7 +41,7 @@ def registry() -> Any:
 
 
 class Case:
-    """The arguments of an operation of about ``n`` elements, by name, and its settings."""
+    """The arguments of an operation of about ``n`` elements, by name, and its keyword arguments."""
 
     def __init__(self, name: str, n: int, dtype: str) -> None:
         np = load("numpy")
@@ -183,7 +183,7 @@ class Case:
 
 
 def general_function(backend: Any, name: str) -> Callable[..., Any]:
-    """Return the function of the library's own namespace that a kernel replaces, or the one of all libraries."""
+    """Return the function of the namespace that a kernel replaces, or the generic one."""
     if name == "convolution":
         return functools.partial(load("agrad.backends.convolution").convolution, backend.xp)
     if name == "scatter_add":
@@ -221,7 +221,7 @@ def pair(backend: Any, name: str, part: str, case: Case) -> tuple[Call, Call] | 
     else:
         add_results(primitive, forward(), values, case, place)
         joined, _, target = part.rpartition("vjp:")
-        if joined:  # beside the kernels of both
+        if joined:  # together with the kernels of both
             return in_one(backend, name, target, values)
         rule = primitive.vjps[target]
         kept = {key: settings[key] for key in rule.settings}
@@ -235,7 +235,7 @@ def pair(backend: Any, name: str, part: str, case: Case) -> tuple[Call, Call] | 
 def folded(backend: Any, name: str, part: str, n: int) -> tuple[Call, Call]:
     """Return the calls for an operation whose operand is a product of 32 rows or their sum.
 
-    Compiled programs call the parts of these kernels, in place and in memory of their own.
+    Compiled programs call the parts of these kernels, in place and with their own memory.
     """
     np = load("numpy")
     kernels, rng = registry().KERNELS, np.random.default_rng(0)
@@ -269,7 +269,7 @@ def in_one(backend: Any, name: str, target: str, values: dict[str, Any]) -> tupl
 
 
 def add_results(primitive: Any, found: Any, values: dict[str, Any], case: Case, place: Callable[[Any], Any]) -> None:
-    """Add the results, their cotangents and what is known of the arguments, by the names that rules use."""
+    """Add the results, their cotangents and metadata of the arguments, by the names that rules use."""
     meta = load("agrad.engine.tape").Meta
     values.update({f"{key}_meta": meta(a.shape, a.dtype) for key, a in values.items()})
     if primitive.outputs is None:
@@ -281,7 +281,7 @@ def add_results(primitive: Any, found: Any, values: dict[str, Any], case: Case, 
 
 
 def processor_time(general: Call, kernel: Call, repeat: int) -> tuple[float, float]:
-    """Return the least processor times of one call of each, in turn."""
+    """Return the minimum processor times of one call of each, alternately."""
     least, clock = [math.inf, math.inf], time.process_time
     counts = []
     for function in (general, kernel):
@@ -304,7 +304,7 @@ def processor_time(general: Call, kernel: Call, repeat: int) -> tuple[float, flo
 
 
 def launched(general: Call, kernel: Call, repeat: int) -> tuple[float, float]:
-    """Return the work that one call of each asks the device for: launches, copies and memory that is set."""
+    """Return the device work of one call of each: launches, copies and memory that is set."""
 
     def counts() -> int:
         now = load("cuda_on_cpu").counts()
@@ -325,7 +325,7 @@ Costs = dict[str, dict[str, list[float]]]
 def measure(backend: Any, dtype: str, sizes: tuple[int, ...], repeat: int) -> tuple[list[list[str]], Costs]:
     """Return a row for each filed kernel, and the costs by kernel and size.
 
-    A row has the name, the gain at each size, the largest gain and the filed one.
+    A row has the name, the gain at each size, the largest gain and the registered gain.
     """
     how = launched if backend.name == "cupy" else processor_time
     rows, costs = [], {}

@@ -1,9 +1,9 @@
-"""What a training step asks CUDA for: launches, graphs, copies, bytes, and the work of the host.
+"""CUDA calls of a training step: launches, graphs, copies, bytes, and the work of the host.
 
     python -m bench launches --json bench/results/launches.json
 
-Runs where CUDA is emulated on the CPU (tests/cupy_on_cpu), which counts and does not measure a GPU. Each row is a warm
-step on a batch that lies elsewhere than the one before. Jitted steps must give the losses of the eager ones.
+It runs on emulated CUDA (tests/cupy_on_cpu), which counts and does not measure a GPU. Each row is a warm step on a
+batch at another address than the previous one. Jitted steps must compute the losses of the eager ones.
 """
 
 import gc
@@ -21,28 +21,28 @@ from bench.common import Missing, load
 from bench.suites import Options, Report, Suite
 
 WARM = 5
-"""Calls until a jitted step replays: it is traced, runs plainly, is captured, and its state has settled."""
+"""Calls until a jitted step replays: it is traced, runs without graphs, is captured, and its state has settled."""
 CALLS = 200
 """Timed calls of the host."""
 TOLERANCES = {"float32": 1e-4, "tf32": 2e-2, "bfloat16": 5e-2, "float16": 2e-2}
-"""The largest difference of losses from the eager step's, over the loss."""
+"""The maximum difference of losses from the losses of the eager step, relative to the loss."""
 PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 KINDS = {
     "products": ("cublasLt", "gemm"),
     "fused": ("group_", "finish"),
     "updates": ("agrad_adam", "agrad_sgd", "updates"),
 }
-"""The kinds of kernels by how their names begin; all others are single operations."""
+"""The kinds of kernels by the beginning of their names; all others are single operations."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What one warm step asks for."""
+    """The CUDA calls of one warm step."""
 
     launches: int
     graphs: int
     nodes: dict[str, int]
-    """Kernels by kind, those in graphs and those launched by themselves."""
+    """Kernels by kind, in graphs and outside of graphs."""
     copies: int
     """Copies on the device: of inputs into graphs, and of results out of them."""
     transfers: int
@@ -117,7 +117,7 @@ MODELS: dict[str, Callable[[], tuple[Any, tuple[int, ...]]]] = {
 
 
 def training_step(name: str, precision: str | None) -> tuple[Callable[..., Any], list[tuple[Any, Any]]]:
-    """Return a step of Adam and four batches on the GPU. The step is eager without a precision."""
+    """Return a step of Adam and four batches on the GPU. Without a precision, the step is eager."""
     agrad, nn, np = load("agrad"), load("agrad.nn"), load("numpy")
     nn.manual_seed(0)
     model, shape = MODELS[name]()
@@ -147,11 +147,11 @@ def training_step(name: str, precision: str | None) -> tuple[Callable[..., Any],
 
 
 _KERNEL = re.compile(r"cublasLt \S+(?: m\d+ n\d+ k\d+)?(?: of \d+)?(?: tf32| b?f16)?|\S+")
-"""The name of a kernel in a trace; products have their sizes and precision in it."""
+"""The name of a kernel in a trace. Names of products contain their sizes and precision."""
 
 
 def kernels(lines: list[str]) -> dict[str, int]:
-    """Return how many kernels of each kind a trace of CUDA names, in graphs and out of them."""
+    """Return the number of kernels of each kind in a trace of CUDA, in graphs and outside of graphs."""
     found = dict.fromkeys((*KINDS, "single"), 0)
     for line in lines:
         listed = line.partition(": ")[2] if line.startswith("graphLaunch") else line
@@ -241,7 +241,7 @@ def count(name: str, precision: str | None) -> tuple[Counted, list[float]]:
 
 
 def check(row: str, losses: list[float], eager: list[float], tolerance: float) -> None:
-    """Raise ``AssertionError`` if losses are not those of the eager step."""
+    """Raise ``AssertionError`` if losses differ from the eager step."""
     for k, (a, b) in enumerate(zip(losses, eager, strict=True)):
         if not abs(a - b) <= tolerance * abs(b):
             raise AssertionError(f"{row}: the loss of step {k} is {a}, and the eager one {b}")
@@ -281,7 +281,7 @@ def run(options: Options) -> Report:
     try:
         load("cuda_on_cpu")
     except ImportError:
-        raise Missing("launches are counted where CUDA is emulated: tests/cupy_on_cpu/setup.sh VENV") from None
+        raise Missing("launches are counted with emulated CUDA: tests/cupy_on_cpu/setup.sh VENV") from None
     about = common.machine()
     found: dict[str, Counted] = {}
     eager: list[float] = []
@@ -292,9 +292,9 @@ def run(options: Options) -> Report:
             eager = losses if precision is None else eager
             check(row, losses, eager, TOLERANCES[precision or "float32"])
     text = (
-        "# Launches\n\nA step of Adam on CuPy, on a CUDA that is emulated on the CPU: counts, and no time of a GPU. "
-        "Kernels by kind are those in graphs and those launched by themselves; `launches` are the latter, with the "
-        "copies of CuPy's own kernels. The time of the host is the median of a step whose kernels do nothing.\n\n"
+        "# Launches\n\nAn Adam step on CuPy, with CUDA emulated on the CPU: counts, without GPU times. "
+        "Kernels by kind include kernels in graphs and outside of graphs; `launches` counts the kernels outside of "
+        "graphs and copies by CuPy kernels. The time of the host is the median of a step whose kernels do nothing.\n\n"
         f"{table(found)}\n\n" + common.environment_text(about, {}, {})
     )
     record = {

@@ -1,7 +1,7 @@
 """The limits of the machine: its matrix rate and its copy bandwidth.
 
-An operation that needs some number of bytes and of floating-point operations cannot be faster than the longer of the
-times that the machine takes to move the ones and to do the others.
+An operation that needs some number of bytes and of floating-point operations cannot be faster than the longer of two
+times: the time to move the bytes, and the time to compute the operations.
 """
 
 import concurrent.futures
@@ -13,17 +13,17 @@ from bench import common
 from bench.common import Candidate, Job, Missing, Remote, load
 
 SIDE, QUICK_SIDE = 1536, 512
-"""Of the square matrices whose product is timed."""
+"""Side of the square matrices whose product is timed."""
 BYTES, QUICK_BYTES = 1 << 28, 1 << 22
-"""Of the array that is copied: too many for any cache."""
+"""Bytes of the array that is copied: too many for any cache."""
 ROUNDS = 8
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The best of several samples: operations and bytes a second.
+    """The best of several samples: operations and bytes per second.
 
-    Operations are those of a matrix product; bytes are read and written.
+    Operations are measured by a matrix product; bytes are read and written.
     """
 
     flops: float
@@ -31,7 +31,7 @@ class Limits:
     where: str
 
     def seconds(self, nbytes: float, nflops: float = 0.0) -> tuple[float, str]:
-        """Return the least time for ``nbytes`` moved and ``nflops``, and what sets it."""
+        """Return the minimum time for ``nbytes`` moved and ``nflops``, and which of them determines it."""
         moving, doing = nbytes / self.bytes, nflops / self.flops
         return (doing, "matrix rate") if doing > moving else (moving, "bandwidth")
 
@@ -48,7 +48,7 @@ class Limits:
 def job(library: str, dtype: str, quick: bool, one_thread: bool) -> Job:
     """Return a product of square matrices and a copy of a large array, as a job.
 
-    The results are written into arrays made before, the copy on all cores.
+    The results are written into existing arrays, the copy on all cores.
     """
     side, size = (QUICK_SIDE, QUICK_BYTES) if quick else (SIDE, BYTES)
     xp = load(library)
@@ -79,7 +79,7 @@ def _wait(library: str) -> Any:
 
 
 def check_gpu() -> None:
-    """Raise ``Missing`` where CuPy has no GPU."""
+    """Raise ``Missing`` if CuPy has no GPU."""
     try:
         load("agrad.backends").load("cupy")
     except load("agrad.errors").BackendUnavailableError as reason:
@@ -87,9 +87,9 @@ def check_gpu() -> None:
 
 
 def measure(dtype: str, *, library: str = "numpy", quick: bool = False, one_thread: bool = False) -> Limits:
-    """Measure the machine of ``library``, in a process of its own.
+    """Measure the machine with ``library``, in a separate process.
 
-    ``one_thread``: what one core of the processor can do. Raises ``Missing`` where the library is not there or has no
+    ``one_thread``: measure one core of the processor. Raises ``Missing`` if the library is not available or has no
     device.
     """
     if library == "cupy":

@@ -1,14 +1,14 @@
-"""Loops that people write: an LSTM, a Kalman filter, Monte Carlo, an equation, Newton.
+"""Common loops: an LSTM, a Kalman filter, Monte Carlo, a differential equation, Newton.
 
     python -m bench loops --json bench/results/loops.json
 
 An LSTM over 256 characters (64 hidden units, float32), value and gradient; the log-likelihood of a Kalman filter of 500
-steps, and its gradient; 1,000 steps of Hamiltonian Monte Carlo with 10 parameters, 5 leaps each; 10,000 steps of Runge
-and Kutta's method; Newton's method for 1,000 systems of 3 equations. All but the LSTM compute in float64. The loops
-are ``scan``, ``fori_loop`` and ``while_loop``, and the programs the same for agrad and JAX.
+steps, and its gradient; 1,000 steps of Hamiltonian Monte Carlo with 10 parameters, 5 leaps each; 10,000 steps of the
+Runge-Kutta method; the Newton method for 1,000 systems of 3 equations. All except the LSTM compute in float64. The
+loops are ``scan``, ``fori_loop`` and ``while_loop``, and the programs are the same for agrad and JAX.
 
-Each candidate is a process of its own. All must agree before they are timed. The first call is the one that traces and
-compiles, timed once.
+Each candidate has a separate process. All must agree before they are timed. The first call traces and compiles, and is
+timed once.
 """
 
 import time
@@ -23,17 +23,17 @@ from bench.suites import Options, Report, Suite
 
 PEERS = (PEER,)
 TOLERANCE, SINGLE = 1e-8, 1e-4
-"""How far results may be from the eager ones, relative to their size: in float64, and in the LSTM's float32."""
+"""Maximum difference of results from the eager ones, relative to their size: in float64, and float32 for the LSTM."""
 REST = 0.1
-"""Seconds of rest before a process's turn at a row, for threads of another one to go to sleep."""
+"""Seconds of rest before a process runs a row, until the threads of other processes sleep."""
 GOAL_TIMES, GOAL_LOOPS = 3.0, 2
-"""The compiler is offered as long as so many loops become so many times as fast by it."""
+"""The compiler remains an option if it makes at least this many loops this many times as fast."""
 
 
 def job(quick: bool, only: tuple[str, ...], name: str) -> Job:
     """Return all loops of a candidate as parts of one job.
 
-    A step gives, by row, the values to compare, and the seconds of the first call or the reason why there is none.
+    A step returns, by row, the values to compare, and the seconds of the first call or the reason why there is none.
     """
     parts: dict[str, Any] = {}
     found: dict[str, dict[str, Any]] = {}
@@ -56,7 +56,7 @@ def job(quick: bool, only: tuple[str, ...], name: str) -> Job:
 
 
 def check(prints: dict[str, dict[str, Any]]) -> None:
-    """Raise ``Missing`` where a candidate computes something else than the eager one."""
+    """Raise ``Missing`` if a candidate does not compute the same as the eager one."""
     for name, found in prints.items():
         for row, got in found.items():
             right = prints[EAGER].get(row, {})
@@ -68,9 +68,9 @@ def check(prints: dict[str, dict[str, Any]]) -> None:
 
 
 def measure(options: Options) -> tuple[dict[str, dict[str, Timing]], dict[str, dict[str, Any]], Any, Any]:
-    """Return timings by row and candidate, what the first calls gave, and two reports.
+    """Return timings by row and candidate, results of the first calls, and two reports.
 
-    These are the left out candidates, and the libraries that each computes with.
+    The reports are the omitted candidates, and the libraries of each candidate.
     """
     compiled = (COMPILED,) if options.peers else ()
     names = (EAGER, JITTED, *compiled, *options.peers)
@@ -105,7 +105,7 @@ def measure(options: Options) -> tuple[dict[str, dict[str, Timing]], dict[str, d
 
 
 def gains(timings: dict[str, dict[str, Timing]]) -> dict[str, float]:
-    """Return by loop how many times as fast the compiler makes it, the least of its rows."""
+    """Return by loop how many times as fast the compiler makes it, the minimum of its rows."""
     found: dict[str, float] = {}
     for row, by_name in timings.items():
         loop = row.partition(",")[0]
@@ -148,7 +148,7 @@ def table(timings: dict[str, dict[str, Timing]], prints: dict[str, dict[str, Any
 
 
 def run(options: Options) -> Report:
-    """Check that all compute the same, and time them in turn."""
+    """Check that all compute the same, and time them alternately."""
     about = common.machine()
     best = limits.measure("float64", quick=options.quick)
     timings, prints, left_out, reports = measure(options)
@@ -158,8 +158,8 @@ def run(options: Options) -> Report:
     verdict = ", ".join(f"{loop} {times:.1f}" for loop, times in found.items())
     text = (
         "# Loops\n\n"
-        f"Medians of {options.repeat} rounds in which all took turns, each a process of its own; in brackets over "
-        f"`jax.jit`, round by round.\n\n{table(timings, prints)}\n\n"
+        f"Medians of {options.repeat} rounds in which all alternated, each in a separate process; in brackets the "
+        f"ratio to `jax.jit`, round by round.\n\n{table(timings, prints)}\n\n"
         f"Times as fast as `agrad.jit` with the compiler: {verdict}. At least {GOAL_TIMES:g}: {len(fast)} of "
         f"{len(found)}; goal {GOAL_LOOPS}: {'met' if len(fast) >= GOAL_LOOPS else 'NOT met'}.\n\n- {best.text()}\n"
         + common.environment_text(about, reports, left_out)

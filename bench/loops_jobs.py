@@ -1,7 +1,7 @@
-"""The work of the suite of loops: five programs that are loops, written once for agrad and JAX.
+"""The work of the suite of loops: five programs that are loops, implemented once for agrad and JAX.
 
-A program is a function of a namespace of words (agrad's own, or JAX's under the same names) and of arrays. Both
-libraries spell their loops alike: ``scan``, ``while_loop``, ``fori_loop``.
+A program is a function of a namespace (agrad, or JAX functions under the same names) and of arrays. The loops have the
+same names in both libraries: ``scan``, ``while_loop``, ``fori_loop``.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Loop:
     f: Callable[..., Any]
     data: tuple[Any, ...]
     gradient: bool = False
-    """Whether the value and the gradient by the first argument are asked for."""
+    """True to compute the value and the gradient with respect to the first argument."""
     settings: dict[str, int] = field(default_factory=dict)
 
 
@@ -33,7 +33,7 @@ SYMBOLS, HIDDEN = 32, 64
 
 
 def lstm(m: Any, weights: Any, text: Any) -> Any:
-    """Return the mean loss of predicting each character of a text from those before it."""
+    """Return the mean loss of predicting each character of a text from the previous ones."""
     enter, turn, bias, leave = weights
 
     def step(state: Any, given: Any) -> Any:
@@ -54,7 +54,7 @@ def lstm(m: Any, weights: Any, text: Any) -> Any:
 def kalman(m: Any, logs: Any, seen: Any) -> Any:
     """Return the log-likelihood of a point that moves in the plane, seen with noise.
 
-    logs: the logarithms of the deviations of the movement and of the sight.
+    logs: the logarithms of the standard deviations of the movement and of the observation.
     """
     move = m.asarray(np.eye(4) + np.eye(4, k=2) * 0.1)
     see = m.asarray(np.eye(2, 4))
@@ -78,7 +78,7 @@ LEAPS = 5
 def hamiltonian(m: Any, start: Any, features: Any, labels: Any, kicks: Any, chances: Any) -> Any:
     """Return the mean of a chain of Hamiltonian Monte Carlo, a step for each row of ``kicks``.
 
-    The density is that of logistic regression. kicks, chances: the normal and the uniform numbers of each step.
+    The density is a logistic regression. kicks, chances: the normal and the uniform numbers of each step.
     """
 
     def energy(w: Any) -> Any:
@@ -148,7 +148,7 @@ WORDS = {
     "abs", "arange", "asarray", "exp", "float32", "fori_loop", "grad", "jacfwd", "linalg", "log", "log1p", "logsumexp",
     "max", "mean", "ones_like", "scan", "sigmoid", "stack", "sum", "tanh", "vmap", "where", "while_loop", "zeros",
 }  # fmt: skip
-"""The words that a program takes from its namespace. JAX's stand in several."""
+"""The functions that a program reads from its namespace. In JAX they are in several modules."""
 
 
 def loops(quick: bool = False) -> dict[str, Loop]:
@@ -177,7 +177,7 @@ def loops(quick: bool = False) -> dict[str, Loop]:
 
 
 def function(name: str, loop: Loop) -> Callable[[], Any]:
-    """Return a candidate's call of a loop, which returns when the result is there."""
+    """Return a candidate's call of a loop, which returns when the result is ready."""
     if name == PEER:
         jax = load("jax")
         jax.config.update("jax_enable_x64", True)

@@ -5,7 +5,7 @@ SGD with momentum 0.9, rate 0.1, cross entropy.
     python -m bench mlp --json bench/results/mlp.json
     python -m bench mlp --backends numpy,cupy,torch,jax --device cuda --json bench/results/mlp_gpu.json
 
-Every candidate is a process of its own; they take turns. Before anything is timed, all must go down the same
+Every candidate has a separate process. They alternate. Before the timing, all must have the same
 loss curve.
 """
 
@@ -50,7 +50,7 @@ def initial() -> list[tuple[Any, Any]]:
 
 
 def batches(size: int) -> list[tuple[Any, Any]]:
-    """Four batches: inputs (size, 784) of float32 and labels (size,) of int64."""
+    """Return four batches: inputs (size, 784) of float32 and labels (size,) of int64."""
     np = load("numpy")
     rng = np.random.default_rng(1)
     return [
@@ -67,7 +67,7 @@ def _endless(items: list[Any]) -> Iterator[Any]:
 
 
 def plain(size: int) -> Job:
-    """Return the step as one writes it down: every operation makes a new array."""
+    """Return the step in its simplest form: every operation creates a new array."""
     np = load("numpy")
     rate, momentum = np.float32(RATE), np.float32(MOMENTUM)
     weights = [list(pair) for pair in initial()]
@@ -103,7 +103,7 @@ def plain(size: int) -> Job:
 
 
 def kept(size: int) -> Job:
-    """Return the step with every array made once, and written into."""
+    """Return the step with every array created once, and overwritten."""
     np = load("numpy")
     rate, momentum = np.float32(RATE), np.float32(MOMENTUM)
     weights = [list(pair) for pair in initial()]
@@ -147,9 +147,9 @@ def kept(size: int) -> Job:
 
 
 def products(size: int, library: str) -> Job:
-    """Return the matrix products of the step alone, into arrays made before.
+    """Return only the matrix products of the step, into existing arrays.
 
-    No way to write the step can be faster.
+    No implementation of the step can be faster.
     """
     xp = load(library)
     weights = [xp.asarray(w) for w, _ in initial()]
@@ -373,7 +373,7 @@ def check_curves(runners: dict[str, Any]) -> list[float]:
 
 
 def verdicts(size: int, timings: dict[str, Timing]) -> list[dict[str, Any]]:
-    """Return what the goals ask of agrad on NumPy at this batch, and the results."""
+    """Return the goals for agrad on NumPy at this batch, and the results."""
     eager, jitted, torch = "agrad, numpy", "agrad.jit, numpy", NAMES["torch"]
     if size < GOAL_FROM:
         asked = [(jitted, torch, 1.0)]
@@ -394,7 +394,7 @@ def verdicts(size: int, timings: dict[str, Timing]) -> list[dict[str, Any]]:
 def needed(size: int) -> float:
     """Return the floating-point operations of the step's products.
 
-    They are three a layer, but two for the first one.
+    There are three products for each layer, except two for the first one.
     """
     parts = [2.0 * size * m * n for m, n in itertools.pairwise(SIZES)]
     return 3 * sum(parts) - parts[0]
@@ -450,7 +450,7 @@ def measured_limits(options: Options) -> dict[str, limits.Limits]:
 
 
 def run(options: Options) -> Report:
-    """Check that all go down one loss curve, and time their steps."""
+    """Check that all have the same loss curve, and time their steps."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leave room for the others on the GPU
     about = common.machine()
     best = measured_limits(options)
@@ -473,10 +473,10 @@ def run(options: Options) -> Report:
         "# A training step\n\n"
         f"MLP {'-'.join(map(str, SIZES))}, float32, SGD with momentum {MOMENTUM}, rate {RATE}, "
         "cross entropy. "
-        f"Medians of {options.repeat} rounds in which all candidates, each a process of its own, took turns; "
-        "ratios round by round. All went down the same loss curve "
+        f"Medians of {options.repeat} rounds in which all candidates alternated, each in a separate process; "
+        "ratios round by round. All had the same loss curve "
         f"({CURVE_STEPS} steps, to {CURVE_TOLERANCE:g}) before they were timed. The physical limit is the matrix rate "
-        "of the device: the last column is what the products of the step would take at that rate, over the step's time."
+        "of the device: the last column is the time of the step's products at that rate, divided by the step's time."
         "\n\n"
         + "\n\n".join(texts)
         + f"\n\n## Goals\n\n{goals_text(found)}\n\n## Machine\n\n"

@@ -1,4 +1,4 @@
-"""PyTorch's fast training steps of the MLP: ``torch.compile``, and CUDA graphs."""
+"""Fast training steps of the MLP in PyTorch: ``torch.compile``, and CUDA graphs."""
 
 import itertools
 from typing import Any
@@ -33,7 +33,7 @@ def _wait(device: str) -> Any:
 
 
 def compiled(size: int, device: str) -> Job:
-    """Return the step by ``torch.compile`` and the fused optimizer.
+    """Return the step with ``torch.compile`` and the fused optimizer.
 
     On CUDA devices it is replayed as CUDA graphs.
     """
@@ -55,7 +55,7 @@ def compiled(size: int, device: str) -> Job:
 
 
 def captured(size: int, device: str) -> Job:
-    """Return the whole step in one CUDA graph, captured as PyTorch documents it."""
+    """Return the whole step in one CUDA graph, captured as the PyTorch documentation describes."""
     torch = load("torch")
     if torch.device(device).type != "cuda":
         raise Missing("CUDA graphs are of CUDA devices")
@@ -80,7 +80,7 @@ def captured(size: int, device: str) -> Job:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         loss = work()
-    with torch.no_grad():  # the steps of the preparation are undone in place, where the graph looks
+    with torch.no_grad():  # restore in place what the preparation changed, because the graph reads this memory
         for p, value in zip(model.parameters(), start, strict=True):
             p.copy_(value)
             optimizer.state[p]["momentum_buffer"].zero_()
@@ -96,7 +96,7 @@ def captured(size: int, device: str) -> Job:
 
 
 def candidates(device: str) -> list[Candidate]:
-    """Return PyTorch's fast ways on a device."""
+    """Return the fast candidates of PyTorch on a device."""
     return [
         Candidate(f"PyTorch, torch.compile {MODE}, {device}", compiled, (device,), ("torch",)),
         Candidate(f"PyTorch, CUDA graph by hand, {device}", captured, (device,), ("torch",)),

@@ -1,8 +1,8 @@
-"""Every function with a derivative, at three sizes, beside PyTorch and autograd.
+"""Every function with a derivative, at three sizes, compared with PyTorch and autograd.
 
-agrad, autograd and NumPy alone take turns in one process, PyTorch in another. Where NumPy's own forward is slower than
-PyTorch, the rules cannot mend it. Linear algebra is computed on one thread by all, everything else on as many as each
-library likes.
+agrad, autograd and plain NumPy alternate in one process, PyTorch in another. If the NumPy forward pass is slower than
+PyTorch, faster rules cannot help. Linear algebra is computed on one thread by all, everything else on as many threads
+as each library chooses.
 """
 
 import contextlib
@@ -25,21 +25,21 @@ from bench.suites import Options, Report, Suite
 
 AGRAD, TORCH, AUTOGRAD = "agrad", "PyTorch eager", "autograd"
 NAMES = {"agrad": AGRAD, "torch": TORCH, "autograd": AUTOGRAD}
-"""What the table calls the libraries."""
+"""The names of the libraries in the table."""
 LARGE = 1_000_000
-"""The size whose rows are judged."""
+"""The size whose rows are evaluated."""
 SLOW, CLEAR = 1.5, 1.2
-"""Beside PyTorch: what needs a reason, and below what a reason stands for nothing."""
+"""Ratios to PyTorch: above the first, a reason is required; below the second, a reason is outdated."""
 SLOWER_THAN_AUTOGRAD = 1.1
-"""Beside autograd: what is called slower; NumPy's own forward, which both call, varies by as much."""
+"""Ratio to autograd above which a row is slow; the NumPy forward pass, which both call, varies by as much."""
 BATCHES = 10
-"""Parts of a sample, of which the fastest counts."""
+"""Parts of a sample. The fastest one counts."""
 ALL_CORES, ONE_THREAD = "all cores", "one thread"
 TOLERANCE = {"float64": 1e-6, "float32": 1e-2}
 REST = 0.04
-"""Seconds until the threads of the candidate before have gone to sleep, where it uses any."""
+"""Seconds until the threads of the previous candidate sleep, if it uses any."""
 ALONE_AT = 32_768
-"""Elements up to which no library here uses more than one thread, linear algebra aside."""
+"""Elements up to which no library here uses more than one thread, except in linear algebra."""
 PLACES = {key(library, part): (name, part) for library, name in NAMES.items() for part in (FORWARD, GRADIENT)}
 PLACES[key("agrad", ALONE)] = "NumPy", ALONE
 """The library, by its name in the table, and the part that are timed under a name."""
@@ -55,29 +55,29 @@ class Row:
     """By part, then by candidate."""
 
     def ratio(self, part: str, other: str) -> float | None:
-        """Return agrad's best time over the other's, or None if there is none."""
+        """Return the best agrad time divided by the other's, or None if there is none."""
         timings = self.seconds.get(part, {})
         return timings[AGRAD].best / timings[other].best if AGRAD in timings and other in timings else None
 
     def numpys_share(self) -> float | None:
-        """Return the time of NumPy's forward over that of PyTorch's."""
+        """Return the time of the NumPy forward pass divided by the time of PyTorch."""
         alone, theirs = self.seconds.get(ALONE, {}).get("NumPy"), self.seconds[FORWARD].get(TORCH)
         return None if alone is None or theirs is None else alone.best / theirs.best
 
     def worst(self) -> float:
-        """Return the greater of the two ratios to PyTorch; 0 if it has none."""
+        """Return the larger of the two ratios to PyTorch; 0 if it has none."""
         return max(self.ratio(FORWARD, TORCH) or 0.0, self.ratio(GRADIENT, TORCH) or 0.0)
 
     def beyond_autograd(self) -> list[str]:
-        """Return the parts that are slower than autograd's."""
+        """Return the parts that are slower than in autograd."""
         return [part for part in (FORWARD, GRADIENT) if (self.ratio(part, AUTOGRAD) or 0.0) > SLOWER_THAN_AUTOGRAD]
 
     def beyond_torch(self) -> bool:
-        """Return True if it is slow beside PyTorch at the size that is judged."""
+        """Return True if it is slow compared with PyTorch at the size that is evaluated."""
         return self.size == LARGE and self.worst() > SLOW
 
     def unexplained(self) -> bool:
-        """Return True if it would be named as slow without a reason."""
+        """Return True if it would be reported as slow without a reason."""
         return (self.beyond_torch() and self.name not in REASONS) or any(
             (self.name, part) not in AUTOGRAD_REASONS for part in self.beyond_autograd()
         )
@@ -88,7 +88,7 @@ def measure(
 ) -> tuple[Row, dict[str, str], dict[str, Any]]:
     """Time one function at one size.
 
-    Also returned: the candidates left out and why, and the libraries of each.
+    Also returned: the omitted candidates with the reasons, and the libraries of each.
     """
     ready, left_out, reports = common.build(dict(runners), name, size, options.dtype)
     prints = {library: found for runner in ready.values() for library, found in runner.results(1)[0].items()}
@@ -104,7 +104,7 @@ def measure(
     numbers = {n: runner.calibrate(sample) for n, runner in ready.items()}
     row = Row(name, size)
     for turn in range(2 * options.repeat):
-        # what else a machine does only ever adds to a time, so that what looks slow is looked at longer
+        # other load on a machine only increases a time, so a row that seems slow is measured longer
         if turn == options.repeat and not row.unexplained():
             break
         for process, runner in ready.items():
@@ -115,10 +115,10 @@ def measure(
 
 
 def needed(name: str, size: int, dtype: str) -> tuple[float, float, float]:
-    """Return the least bytes of both passes, and floating-point operations.
+    """Return the minimum bytes of both passes, and floating-point operations.
 
-    Forward: what is read and what is written; backward: the cotangent read and the gradients written. Of the
-    operations those of the forward, where they are many.
+    The forward pass reads the arguments and writes the result. The backward pass reads the cotangent and writes the
+    gradients. The operations of the forward pass count if they are many.
     """
     raw, constants = arguments(CASES[name], size, dtype)
     word = CASES[name].numpy
@@ -163,7 +163,7 @@ def size_text(rows: list[Row], best: dict[str, Limits], dtype: str) -> str:
         "both x PyTorch",
         "fwd x autograd",
         "both x autograd",
-        "NumPy alone fwd x PyTorch",
+        "NumPy fwd x PyTorch",
         "limit: reached fwd / both",
     ]
     return common.table(head, lines)
@@ -172,15 +172,15 @@ def size_text(rows: list[Row], best: dict[str, Limits], dtype: str) -> str:
 HEADS = {
     "unexplained": f"Slower than {SLOW} x PyTorch on large arrays without a reason",
     "slower than autograd": f"Slower than autograd (more than {SLOWER_THAN_AUTOGRAD} x) without a reason",
-    "stale": f"A reason is written for these, which are below {CLEAR} x PyTorch, or no slower than autograd",
+    "stale": f"Outdated reasons, for functions below {CLEAR} x PyTorch, or no slower than autograd",
     "slower, with the reason": f"Slower than autograd (more than {SLOWER_THAN_AUTOGRAD} x), with the reason",
     "slow": f"Slower than {SLOW} x PyTorch on large arrays, with the reason",
 }
-"""The heads of the judgement: first what is amiss."""
+"""The headings of the evaluation, problems first."""
 
 
 def judge(rows: list[Row]) -> dict[str, list[str]]:
-    """Return the judgement of the rows: slow ones with their reason, and errors."""
+    """Return the evaluation of the rows: slow ones with their reason, and errors."""
     found: dict[str, list[str]] = {key: [] for key in HEADS}
     worst: dict[tuple[str, str], float] = {}
     for row in rows:
@@ -188,7 +188,7 @@ def judge(rows: list[Row]) -> dict[str, list[str]]:
             reason = REASONS.get(row.name)
             figures = (
                 f"{_number(row.ratio(FORWARD, TORCH))} forward, {_number(row.ratio(GRADIENT, TORCH))} both; "
-                f"NumPy alone {_number(row.numpys_share())} forward"
+                f"plain NumPy {_number(row.numpys_share())} forward"
             )
             if row.beyond_torch():
                 found["slow" if reason else "unexplained"].append(f"`{row.name}` ({figures}): {reason or 'no reason'}")
@@ -206,12 +206,12 @@ def judge(rows: list[Row]) -> dict[str, list[str]]:
                 )
     for place in AUTOGRAD_REASONS:
         if 0 < worst.get(place, 0.0) <= 1:
-            found["stale"].append(f"`{place[0]}`, {place[1]}, beside autograd: {worst[place]:.2f} at most")
+            found["stale"].append(f"`{place[0]}`, {place[1]}, compared with autograd: {worst[place]:.2f} at most")
     return found
 
 
 def verdict_text(found: dict[str, list[str]], judged: bool) -> str:
-    """Return the judgement as Markdown."""
+    """Return the evaluation as Markdown."""
     if not judged:
         return f"Not judged: PyTorch and autograd did not both run, or not at {LARGE:,} elements."
     return "\n\n".join(
@@ -278,7 +278,7 @@ def _absent(options: Options) -> dict[str, str]:
 
 
 def run(options: Options) -> Report:
-    """Measure and judge.
+    """Measure and evaluate.
 
     The exit code is 1 if a slow row has no reason or agrad is slower than autograd.
     """
@@ -306,13 +306,13 @@ def run(options: Options) -> Report:
     text = (
         "# Every function with a derivative\n\n"
         f"{options.dtype}; matrices of side {', '.join(str(matrix_side(n)) for n in options.sizes)} in linear algebra. "
-        f"The fastest of {options.repeat} rounds; ratios of the fastest. agrad on NumPy, autograd and NumPy alone took "
-        "turns in one process, and PyTorch eager in another took turns with it; a row that would be named below was "
-        "measured for as many rounds again. All gave the same derivative before they were timed.\n\n"
-        "Linear algebra (`matmul`, `tensordot`, `vecdot`, `linalg`) is computed by all three on one thread. All else "
-        "they compute on as many as they like, as for their users: NumPy on one core, PyTorch large arrays on all."
-        "\n\n## Summary\n\nMedian over the functions of the ratio, and how many there are.\n\n"
-        f"{summary_text(rows)}\n\n## Judgement\n\n{verdict_text(found, judged)}\n\n"
+        f"The fastest of {options.repeat} rounds; ratios of the fastest. agrad on NumPy, autograd and plain NumPy "
+        "alternated in one process, and PyTorch eager in another process with them. A row that would be reported below "
+        "was measured for as many additional rounds. All computed the same derivative before they were timed.\n\n"
+        "Linear algebra (`matmul`, `tensordot`, `vecdot`, `linalg`) is computed by all three on one thread. Everything "
+        "else uses the threads that each library chooses: NumPy one core, PyTorch all cores for large arrays."
+        "\n\n## Summary\n\nMedian of the ratio over the functions, and the number of functions.\n\n"
+        f"{summary_text(rows)}\n\n## Evaluation\n\n{verdict_text(found, judged)}\n\n"
         + "\n\n".join(f"## {part[0].size:,} elements\n\n{size_text(part, best, options.dtype)}" for part in by_size)
         + "\n\n## Machine\n\n"
         + "".join(f"- {limit.text()}\n" for limit in best.values())
@@ -337,7 +337,7 @@ def run(options: Options) -> Report:
 
 
 SUITE = Suite(
-    about="every function with a derivative, beside PyTorch eager and autograd",
+    about="every function with a derivative, compared with PyTorch eager and autograd",
     run=run,
     repeat=3,
     peers=("torch", "autograd"),

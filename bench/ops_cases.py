@@ -1,7 +1,7 @@
-"""Every function of the standard with a derivative, as each library spells it.
+"""Every function of the standard with a derivative, as called in each library.
 
-A case is a call on arrays of n elements: ``case("sin", draw)`` is ``sin(x)`` of the library that ``xp`` stands for.
-Where PyTorch or autograd have another word, it is given; None says that they have none, ``""`` that theirs is the same.
+A case is a call on arrays of n elements: ``case("sin", draw)`` is ``sin(x)`` of the library ``xp``. If PyTorch or
+autograd have another name, it is passed. None means that they have no such function, ``""`` that the name is the same.
 """
 
 import math
@@ -17,30 +17,30 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 @dataclass(frozen=True)
 class Case:
-    """One function, its arguments and its words."""
+    """One function, its arguments and its names."""
 
     name: str
     draws: tuple[Draw, ...]
-    """How the differentiated arguments are drawn."""
+    """Functions that draw the differentiated arguments."""
     agrad: Call
     numpy: Call | None
-    """NumPy's own forward; None where NumPy has no one word for it."""
+    """The NumPy forward call; None if NumPy has no single function for it."""
     torch: Call | None
     autograd: Call | None
     constants: tuple[Draw, ...] = ()
-    """Arguments behind the differentiated ones, which have no derivative: index arrays, conditions."""
+    """Arguments after the differentiated ones without a derivative: index arrays, conditions."""
     flops: Callable[[int], float] = lambda n: 0.0
-    """Floating-point operations that the forward needs on matrices of side n; 0 where moving the bytes takes longer."""
+    """Floating-point operations of the forward pass on matrices of side n; 0 if moving the bytes needs longer."""
     unique: bool = True
-    """Whether all libraries must give the same derivative; not so where a basis or an order is free."""
+    """True if all libraries must compute the same derivative; False if a basis or an order is arbitrary."""
     free: tuple[int, ...] = ()
-    """Outputs that get the cotangent 0, as PyTorch refuses one that depends on the choice of a basis."""
+    """Outputs that get the cotangent 0, because PyTorch raises for one that depends on the choice of a basis."""
 
     @property
     def one_thread(self) -> bool:
         """Return True if all compute it on one thread, as linear algebra.
 
-        On a few cores what two threads take for a matrix of side 256 differs tenfold from round to round.
+        On a few cores, the time of two threads for a matrix of side 256 varies tenfold between rounds.
         """
         return self.name.startswith("linalg.") or self.name in ("matmul", "tensordot", "vecdot")
 
@@ -138,7 +138,7 @@ def places_along(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def matrix(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Not close to singular, whose products neither grow nor vanish."""
+    """Return a matrix that is not close to singular, whose products neither grow nor vanish."""
     m = matrix_side(n)
     return rng.standard_normal((m, m)) / math.sqrt(m) + 2 * np.eye(m)
 
@@ -175,7 +175,7 @@ def case(
     constants: Draw | Sequence[Draw] = (),
     **more: Any,
 ) -> None:
-    """File a case. A text is the path of a function; ``SAME`` is agrad's own call."""
+    """Register a case. A text is the path of a function; ``SAME`` is the call of agrad."""
     mine = agrad or _word(name)
 
     def call(word: Call | str | None) -> Call | None:
@@ -243,7 +243,7 @@ case("cumulative_prod", near_one, agrad=lambda xp, x: xp.cumulative_prod(x, axis
 # ------------------------------------------------------------------ sorting, indexing
 
 case("sort", square, agrad=lambda xp, x: xp.sort(x, axis=-1), torch=lambda xp, x: xp.sort(x, dim=-1, stable=True)[0],
-     autograd=None)  # autograd sorts arrays of one axis only
+     autograd=None)  # autograd sorts only 1-D arrays
 case("take", square, agrad=lambda xp, x, i: xp.take(x, i, axis=0), constants=rows_at_random,
      torch=lambda xp, x, i: xp.index_select(x, 0, i), autograd=lambda xp, x, i: x[i])
 case("take_along_axis", square, agrad=lambda xp, x, i: xp.take_along_axis(x, i, axis=-1), constants=places_along,
@@ -290,7 +290,7 @@ case("full", number, agrad=lambda xp, x, m: xp.full(m.shape, x), constants=squar
 case("full_like", number, agrad=lambda xp, x, m: xp.full_like(m, x), constants=square,
      torch=lambda xp, x, m: x.expand(m.shape), autograd=lambda xp, x, m: xp.full(m.shape, x))
 case("linspace", (number, number), agrad=lambda xp, a, b, m: xp.linspace(a, b, m.shape[0]), constants=normal,
-     torch=None, autograd=None)  # PyTorch's takes no derivative of its ends
+     torch=None, autograd=None)  # the PyTorch function is not differentiable with respect to its ends
 case("meshgrid", (row, row), agrad=lambda xp, a, b: tuple(xp.meshgrid(a, b, indexing="ij")), autograd=None)
 
 
@@ -299,7 +299,7 @@ def _other(xp: Any, x: Any) -> Any:
 
 
 # ------------------------------------------------------------------ linear algebra
-# The operations that factorisations need: Golub and Van Loan, "Matrix Computations", 4th edition, sections 3.2, 4.2,
+# The operations that factorizations need: Golub and Van Loan, "Matrix Computations", 4th edition, sections 3.2, 4.2,
 # 5.2, 8.3 and 8.6; for eig, section 7.5.
 
 def _linalg(name: str, draws: Any, flops: Callable[[int], float], **more: Any) -> None:

@@ -1,7 +1,7 @@
 """Jobs of a case of ``ops_cases``: forward, and both passes, by library.
 
-agrad and autograd both compute with NumPy, and share a process with NumPy alone: where each had its own, the same call
-of NumPy took up to a third longer in the one or the other, by where its arrays came to lie.
+agrad and autograd both compute with NumPy, and share a process with plain NumPy. With separate processes, the same
+NumPy call was up to a third slower in one of them, depending on the addresses of its arrays.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def cotangents(case: Case, outputs: list[Any], how: Callable[[Any], np.ndarray])
 
 
 def fingerprint(gradients: list[np.ndarray]) -> list[float]:
-    """Return two numbers a gradient: the sums of real parts and of sizes."""
+    """Return two numbers for each gradient: the sums of real parts and of magnitudes."""
     return [float(f(np.asarray(g))) for g in gradients for f in (lambda g: np.sum(g.real), lambda g: np.sum(np.abs(g)))]
 
 
@@ -56,7 +56,7 @@ class Steps:
 
     parts: dict[str, Callable[[], Any]]
     host: Callable[[Any], np.ndarray] = np.asarray
-    """A gradient as NumPy's array."""
+    """Convert a gradient to a NumPy array."""
 
     def fingerprint(self) -> list[float]:
         """Return the fingerprint of the gradients, the same in every library."""
@@ -64,7 +64,7 @@ class Steps:
 
 
 def agrad(name: str, n: int, dtype: str) -> Steps:
-    """Return the steps of agrad on NumPy, and of NumPy alone."""
+    """Return the steps of agrad on NumPy, and of plain NumPy."""
     agrad, case = load("agrad"), CASES[name]
     raw, constants = arguments(case, n, dtype)
     xs = [agrad.asarray(a, requires_grad=True) for a in raw]
@@ -98,7 +98,7 @@ def torch(name: str, n: int, dtype: str) -> Steps:
     xs = [torch.from_numpy(a.copy() if a.shape else a).requires_grad_() for a in map(np.asarray, raw)]
     constants = [torch.from_numpy(c) for c in constants]
     outputs = _many(call(torch, *xs, *constants))
-    # PyTorch's gradients, and the cotangents it takes, are the conjugates of agrad's
+    # PyTorch gradients, and the cotangents it accepts, are the conjugates of those of agrad
     given = cotangents(case, outputs, lambda y: y.detach().resolve_conj().numpy())
     gs = [torch.from_numpy(np.asarray(np.conj(g))) for g in given]
 
@@ -148,9 +148,8 @@ def key(library: str, part: str) -> str:
 def build(name: str, n: int, dtype: str, *libraries: str) -> Job:
     """Return the case in these libraries, their parts under ``key``.
 
-    Raises ``Missing`` if the first has no such function.
-
-    A step gives the fingerprint of each library, or a text that says why it takes no part.
+    Raises ``Missing`` if the first library has no such function. A step returns the fingerprint of each library, or a
+    text with the reason why it does not take part.
     """
     taking_part, absent = {}, {}
     for library in libraries:

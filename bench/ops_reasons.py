@@ -1,17 +1,15 @@
 """Reasons why a function is slower than its goal.
 
-Each run checks them: it names a slow function that has no reason here, and a reason whose function is not slow. Beside
-each reason it prints the ratios and that of NumPy's forward alone, which agrad calls and cannot make faster.
+Each run checks them: it reports a slow function without a reason here, and a reason whose function is not slow. With
+each reason it prints the ratios and the ratio of the NumPy forward pass, which agrad calls and cannot make faster.
 """
 
 from bench.ops_jobs import FORWARD
 
-_ONE_CORE = "NumPy computes it on one core, PyTorch on all of them; see the ratio of NumPy's forward alone"
-_VIEW = "the result is a view, or a few numbers: what is timed is the call, microseconds whatever the size of the array"
-_LAPACK = "NumPy's routine, by OpenBLAS, is slower than PyTorch's, by MKL; see the ratio of NumPy's forward alone"
-_FACTORS = (
-    f"{_LAPACK}. And NumPy gives no factors out, so that the backward pass factors anew, where PyTorch keeps them"
-)
+_ONE_CORE = "NumPy computes it on one core, PyTorch on all cores; see the ratio of the NumPy forward pass"
+_VIEW = "the result is a view, or a few numbers: the time is the call, microseconds for any array size"
+_LAPACK = "OpenBLAS in NumPy is slower than MKL in PyTorch; see the ratio of the NumPy forward pass"
+_FACTORS = f"{_LAPACK}. NumPy does not return factors, so the backward pass factorizes again, and PyTorch keeps them"
 
 REASONS: dict[str, str] = {
     **dict.fromkeys(
@@ -104,38 +102,38 @@ REASONS: dict[str, str] = {
             "fft.rfft",
             "fft.rfftn",
         ),
-        "NumPy's transforms (pocketfft, one core) take longer than PyTorch's (MKL); the backward is one more transform",
+        "pocketfft in NumPy (one core) is slower than MKL in PyTorch; the backward pass is one more transform",
     ),
     **dict.fromkeys(
         ("sin", "cos"),
-        "NumPy's own in double precision takes some ten nanoseconds a number; see the ratio of its forward alone",
+        "NumPy needs about ten nanoseconds per number in double precision; see the ratio of the NumPy forward pass",
     ),
     **dict.fromkeys(
         ("logaddexp", "hypot"),
-        "half of what NumPy's own function takes, but on one core, and PyTorch computes on all of them",
+        "half of the time of the NumPy function, but on one core, and PyTorch computes on all cores",
     ),
     "clip": _ONE_CORE,
     "atan2": _ONE_CORE,
-    "cumulative_prod": "NumPy's running product takes one element after another; the backward pass needs one more",
-    "cumulative_sum": "NumPy's running sum takes one element after another",
-    "imag": "a view forward; the gradient is of complex numbers, written on one core, PyTorch's on all of them",
+    "cumulative_prod": "the NumPy running product is sequential; the backward pass needs a second one",
+    "cumulative_sum": "the NumPy running sum is sequential",
+    "imag": "forward, a view; the gradient is complex, written on one core, and in PyTorch on all cores",
     "linalg.cholesky": "NumPy has no triangular solve, so the backward pass inverts the factor by blocks",
-    "linalg.cross": "vectors of three lie across the memory: NumPy turns them block by block",
-    "linalg.matrix_norm": "one pass by OpenBLAS's dot product; NumPy's own function takes longer: see its ratio",
-    "linalg.outer": "NumPy's product of a column and a row takes as long; see the ratio of NumPy's forward alone",
-    "positive": "the standard's makes a new array, as NumPy's does; PyTorch gives its argument back",
-    "prod": "NumPy's product of a row takes one element after another; see the ratio of NumPy's forward alone",
-    "remainder": "NumPy calls the C library's fmod for each element, on one core",
-    "sign": "of complex numbers, by way of NumPy's abs, which calls the C library's hypot for each, on one core",
+    "linalg.cross": "the vectors of three elements are strided in memory; NumPy transposes them block by block",
+    "linalg.matrix_norm": "one pass by the OpenBLAS dot product; the NumPy function is slower: see its ratio",
+    "linalg.outer": "the NumPy product of a column and a row is as slow; see the ratio of the NumPy forward pass",
+    "positive": "the function of the standard creates a new array, as in NumPy; PyTorch returns its argument",
+    "prod": "the NumPy product of a row is sequential; see the ratio of the NumPy forward pass",
+    "remainder": "NumPy calls fmod of the C library for each element, on one core",
+    "sign": "for complex numbers, abs of NumPy calls hypot of the C library for each number, on one core",
     "unstack": "forward, a Tensor and a view of it for every row, microseconds each; see the ratio of both",
-    "take_along_axis": "NumPy's indexing by an array for every axis, on one core; the backward adds element by element",
+    "take_along_axis": "NumPy indexes with an array for each axis, on one core; the backward pass adds single elements",
 }
 """Reasons by the function's name."""
 
 AUTOGRAD_REASONS: dict[tuple[str, str], str] = {
     ("linalg.svdvals", FORWARD): (
-        "the vectors that the derivative needs come with the values, as in PyTorch; autograd decomposes once more in "
-        "its backward pass: see the ratio of both. Where nothing is recorded, the values alone are computed"
+        "the derivative needs the vectors, computed with the values, as in PyTorch; autograd decomposes again in "
+        "its backward pass: see the ratio of both. If nothing is recorded, only the values are computed"
     ),
 }
-"""Why a part of a function, its forward or both passes, is slower than autograd's, where that is not to be mended."""
+"""Reasons why a part of a function, forward or both passes, is slower than autograd and remains so."""

@@ -1,9 +1,9 @@
-"""Microseconds an operation, in a chain of 1,000 on 8 numbers, both passes.
+"""Microseconds per operation, in a chain of 1,000 on 8 numbers, forward and backward.
 
     python -m bench overhead --json bench/results/overhead.json
 
-The arrays are so small that what is timed is the library and not the arithmetic. All candidates run in one
-process, in turn: nothing here uses more than one thread.
+The arrays are so small that the time is spent in the library and not in arithmetic. All candidates alternate in one
+process, because nothing here uses more than one thread.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from bench.suites import Options, Report, Suite
 OPERATIONS = 1_000
 SIZE = 8
 BYTES = 8 * SIZE * 5 // 2
-"""That an operation moves: x * c reads and writes one array, y + x reads two and writes one."""
+"""Bytes that an operation moves: x * c reads and writes one array, y + x reads two and writes one."""
 GOAL = 0.65
 PEERS = ("torch", "autograd", "mygrad", "numpy")
 GRADIENT = "forward + backward"
@@ -105,7 +105,7 @@ def mygrad(part: str) -> Job:
     g = values * 0 + 1
 
     def gradient() -> Any:
-        # a new leaf each time: a leaf remembers every operation on it, and slows down with them
+        # a new leaf each time: a leaf keeps every operation on it, and slows down with them
         x = tensor(values)
         chain(x).backward(g)
         return x.grad
@@ -171,7 +171,7 @@ def report(timings: dict[str, Timing]) -> tuple[str, dict[str, Any]]:
     if verdict:
         text += (
             f"\n\nGoal: forward + backward at most {GOAL} x PyTorch eager. "
-            f"agrad takes {verdict['ratio']:.2f} x: " + ("met." if verdict["met"] else "NOT met.")
+            f"agrad needs {verdict['ratio']:.2f} x: " + ("met." if verdict["met"] else "NOT met.")
         )
     else:
         text += f"\n\nGoal: forward + backward at most {GOAL} x PyTorch eager. PyTorch did not run: not judged."
@@ -179,7 +179,7 @@ def report(timings: dict[str, Timing]) -> tuple[str, dict[str, Any]]:
 
 
 def limits_text(best: limits.Limits, timings: dict[str, Timing]) -> str:
-    """Return the cost of the traffic of an operation, and its share of the time."""
+    """Return the cost of the traffic of an operation, and its fraction of the time."""
     least, _ = best.seconds(BYTES)
     rows = []
     for name, timing in timings.items():
@@ -192,7 +192,7 @@ def limits_text(best: limits.Limits, timings: dict[str, Timing]) -> str:
 
 
 def run(options: Options) -> Report:
-    """Check that all compute one derivative, and time them."""
+    """Check that all compute the same derivative, and time them."""
     about = common.machine()
     best = limits.measure("float64", quick=options.quick)
     started = {c.name: Local(c) for c in candidates(list(options.peers))}
@@ -207,7 +207,7 @@ def run(options: Options) -> Report:
     text = (
         "# The cost of an operation\n\n"
         f"A chain of {OPERATIONS:,} operations (`y = y * 1.0001; y = y + x`) on {SIZE} numbers of float64; "
-        f"medians of {options.repeat} rounds in which all took turns.\n\n{table}\n\n{limits_text(best, timings)}\n\n"
+        f"medians of {options.repeat} rounds in which all alternated.\n\n{table}\n\n{limits_text(best, timings)}\n\n"
         f"- {best.text()}\n" + common.environment_text(about, {"all": next(reversed(reports.values()))}, left_out)
     )
     record = {

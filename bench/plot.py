@@ -13,7 +13,7 @@ from bench import common, diff
 from bench.common import Missing, load
 
 ROWS = 60
-"""Lines that a plot has at most."""
+"""Maximum number of lines of a plot."""
 LIBRARIES = {"agrad": ("C0", "oDs*"), "PyTorch": ("C3", "^v"), "torch": ("C3", "^v"), "JAX": ("C2", "<>")}
 LIBRARIES |= {"jax": ("C2", "<>"), "autograd": ("C1", "P"), "MyGrad": ("C4", "X"), "NumPy": ("0.5", "hp8")}
 """The color and the marks of the candidates of a library, by the beginning of their names."""
@@ -32,7 +32,7 @@ def styles(who: list[str]) -> dict[str, tuple[str, str]]:
 
 
 def colors(dark: bool) -> dict[str, str]:
-    """Return Matplotlib's settings for a light or a dark page, whose background shows through."""
+    """Return Matplotlib settings for a light or a dark page with a transparent background."""
     ink = "#ced6dd" if dark else "#222832"
     clear = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
     return dict.fromkeys(clear, "none") | dict.fromkeys(
@@ -56,7 +56,7 @@ def draw(
 
     Raises ``Missing`` without matplotlib, and ``BadRun`` for more rows than a plot shows.
     """
-    if all(len(path) == 1 for path in samples):  # the work stands behind the candidate: "agrad: forward"
+    if all(len(path) == 1 for path in samples):  # the work is after the candidate: "agrad: forward"
         samples = {tuple(reversed(path[0].split(": "))): times for path, times in samples.items()}
     samples = over_agrad(samples) if ratios else samples
     try:
@@ -69,7 +69,7 @@ def draw(
         raise diff.BadRun(f"{len(rows)} rows are more than the {ROWS} that a plot shows")
     who = list(dict.fromkeys(path[-1] for path in samples))
     file.parent.mkdir(parents=True, exist_ok=True)
-    # no date and fixed names of parts: the same results give the same file
+    # no date, and fixed names of parts: the same results create the same file
     with matplotlib.rc_context({**colors(dark), "svg.hashsalt": "agrad"}):
         page = figure(figsize=(7.5, 1.4 + 0.32 * max(len(rows), 3) + 0.2 * len(who)), layout="constrained")
         axes = page.subplots()

@@ -1,10 +1,10 @@
-"""The shapes in which training steps are written, by agrad.jit on NumPy and by jax.jit.
+"""Common forms of training steps, by agrad.jit on NumPy and by jax.jit.
 
     python -m bench shapes --json bench/results/shapes.json
 
-The MLP 784-256-128-10 of ``bench mlp``, cross entropy, float32, by SGD with momentum and by Adam. JAX's steps are
-functional, as its users write them, with the state donated. Each library is a process of its own; they take turns.
-Before anything is timed, both must give the same losses.
+The MLP 784-256-128-10 of ``bench mlp``, cross entropy, float32, by SGD with momentum and by Adam. The JAX steps are
+functional, as JAX users write them, with the state donated. Each library has a separate process. They alternate. Before
+the timing, both must compute the same losses.
 """
 
 import contextlib
@@ -24,7 +24,8 @@ RATES = {"SGD": 0.1, "Adam": 1e-3}
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 LARGEST_NORM, PARTS, TOTAL = 1.0, 4, 10_000
 NOISE, SLOWER = 16, 1e-2
-"""The size of the generator's input, and the factor of the rate of two networks, which diverge at the others'."""
+"""The size of the generator's input, and the factor of the rate of two networks, which diverge with the others'
+rate."""
 CURVE_STEPS, CURVE_TOLERANCE = 6, 1e-3
 OURS, JAX = "agrad.jit, numpy", "JAX, jit"
 
@@ -35,7 +36,7 @@ SHAPES = {
     "functional": "parameters and state in, new ones out, donated",
     "functional, kept": "the same without donation",
     "loss read": "zero last, and float(loss) at each step",
-    "raw arrays": "zero last, with batches of NumPy's arrays",
+    "raw arrays": "zero last, with batches of NumPy arrays",
     "schedule": "zero last, with a cosine as learning rate",
     "clipping": "zero last, with gradients clipped by their global norm",
     "micro-batches": f"one function that adds up the gradients of {PARTS} batches",
@@ -46,7 +47,7 @@ SHAPES = {
 
 
 def goal(size: int) -> float:
-    """Return the most that agrad's time may be of JAX's."""
+    """Return the maximum ratio of the agrad time to the JAX time."""
     return {1: 1.2, 2048: 1.1}.get(size, 1.0)
 
 
@@ -66,7 +67,7 @@ def noise(size: int) -> Any:
 
 
 def cosine(step: Any, cos: Callable[[Any], Any]) -> Any:
-    """Return the share of the rate at a step."""
+    """Return the fraction of the rate at a step."""
     return 0.5 * (1 + cos(math.pi * step / TOTAL))
 
 
@@ -98,7 +99,7 @@ def _optimizer(kind: str, model: Any, lr: Any = None) -> Any:
 
 
 def agrad(size: int, shape: str, kind: str) -> Job:
-    """Return a step of a shape as agrad's users write it."""
+    """Return a step of a form as agrad users write it."""
     agrad, nn, optim = load("agrad"), load("agrad.nn"), load("agrad.optim")
     if shape.startswith("functional"):
         return _functional(size, kind, donates=shape == "functional")
@@ -280,7 +281,7 @@ def stepped(kind: str, tree_map: Any, sqrt: Any, weights: Any, gradients: Any, s
 
 
 def jax(size: int, shape: str, kind: str) -> Job:
-    """Return a step of a shape as JAX's users write it."""
+    """Return a step of a form as JAX users write it."""
     jax, jnp = load("jax"), load("jax.numpy")
     tree_map = jax.tree.map
 
@@ -406,7 +407,7 @@ def _jax_networks(held: list[Any], forward: Any, apply: Any, placed: Any, source
 
 
 def check(runners: dict[str, Any]) -> None:
-    """Raise ``Missing`` where the two do not give the same losses."""
+    """Raise ``Missing`` if the two compute different losses."""
     if len(runners) < 2:
         return
     ours, theirs = (runners[name].results(CURVE_STEPS) for name in (OURS, JAX))
@@ -427,7 +428,7 @@ def row(shape: str, kind: str, size: int, timings: dict[str, Timing]) -> list[st
 
 
 def run(options: Options) -> Report:
-    """Check that both give the same losses in every shape, and time their steps."""
+    """Check that both compute the same losses in every form, and time their steps."""
     about = common.machine()
     texts: list[str] = []
     seconds: dict[str, dict[str, dict[str, list[float]]]] = {}
@@ -456,9 +457,9 @@ def run(options: Options) -> Report:
     text = (
         "# The shapes of training steps\n\n"
         f"MLP {'-'.join(map(str, SIZES))}, float32, cross entropy; SGD with momentum {MOMENTUM}, and Adam. agrad.jit "
-        f"on NumPy beside jax.jit, microseconds a step. Medians of {options.repeat} rounds in which both, each a "
-        f"process of its own, took turns; ratios round by round. Both gave the same losses ({CURVE_STEPS} steps, to "
-        f"{CURVE_TOLERANCE:g}) before they were timed.\n\n"
+        f"on NumPy compared with jax.jit, microseconds per step. Medians of {options.repeat} rounds in which both "
+        f"alternated, each in a separate process; ratios round by round. Both computed the same losses ({CURVE_STEPS} "
+        f"steps, to {CURVE_TOLERANCE:g}) before they were timed.\n\n"
         + "".join(f"- {name}: {what}\n" for name, what in SHAPES.items())
         + "\n"
         + "\n\n".join(texts)
@@ -477,7 +478,7 @@ def run(options: Options) -> Report:
 
 
 SUITE = Suite(
-    about="the shapes of training steps, beside jax.jit",
+    about="common forms of training steps, compared with jax.jit",
     run=run,
     repeat=10,
     peers=("jax",),

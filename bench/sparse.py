@@ -1,9 +1,9 @@
-"""Sparse Jacobians beside dense ones and coloured differences; and the picture of a pattern.
+"""Sparse Jacobians compared with dense ones and colored differences, and the picture of a pattern.
 
     python -m bench.sparse [NAME...]
     python -m bench.sparse --picture docs/_static/sparse.svg
 
-Seconds of processor time, the least of several; each candidate after the others, in one process.
+Times are processor seconds, the minimum of several; the candidates alternate in one process.
 """
 
 import sys
@@ -57,7 +57,7 @@ def brusselator(y: Any) -> Any:
 
 
 def collocation(z: Any) -> Any:
-    """Return the defects of Hermite and Simpson for van der Pol's oscillator with a control; rows are times."""
+    """Return the Hermite-Simpson defects for van der Pol's oscillator with a control; rows are times."""
     h = 0.05
 
     def rate(s: Any, u: Any) -> Any:
@@ -70,7 +70,7 @@ def collocation(z: Any) -> Any:
 
 
 class _Functions:
-    """The names of ``bench.transforms_jobs`` on agrad."""
+    """The functions of ``bench.transforms_jobs`` in agrad."""
 
     sum, concat, sqrt, cos, sin = (staticmethod(getattr(agrad, n)) for n in ("sum", "concat", "sqrt", "cos", "sin"))
 
@@ -201,7 +201,7 @@ def picture(file: Path) -> None:
         axes.set(title=f"{title}: {matrix.shape[1]} columns, {found.number} colors", aspect="equal")
         axes.set(xlabel="element of the argument", ylabel="element of the result")
         axes.invert_yaxis()
-    # no date and fixed names of parts: the same picture gives the same file
+    # no date, and fixed names of parts: the same picture creates the same file
     with matplotlib.rc_context({"svg.hashsalt": "agrad"}):
         page.savefig(file, format="svg", metadata={"Date": None})
 

@@ -1,6 +1,6 @@
 """The suites: their list, their interface, and the options that all share.
 
-A suite is a module with a ``SUITE``: to add one, write the module and name it in ``MODULES``.
+A suite is a module with a ``SUITE``. To add one, write the module and add its name to ``MODULES``.
 """
 
 import argparse
@@ -35,12 +35,12 @@ MODULES = {
 
 
 class UsageError(Exception):
-    """The command line asks for what there is not; the message says what there is."""
+    """The command line selects something unknown; the message lists the choices."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """The choice of what a suite measures, of the kinds that ``Suite`` offers."""
+    """The options of a suite: which rows it measures, and how."""
 
     backends: tuple[str, ...]
     peers: tuple[str, ...]
@@ -49,7 +49,7 @@ class Options:
     device: str | None
     repeat: int
     sample: float
-    """Seconds that a sample takes, about."""
+    """Seconds of a sample, approximately."""
     only: tuple[str, ...]
     """Names of rows; empty for all."""
     quick: bool
@@ -59,8 +59,8 @@ class Options:
 class Report:
     """The results of a suite: Markdown, and a record with every sample.
 
-    ``record["seconds"]`` is a dictionary of dictionaries: seconds by row and by candidate, in as many levels as the
-    suite likes, the candidate's name last. The names of agrad's candidates begin with ``agrad``.
+    ``record["seconds"]`` is a nested dictionary: seconds by row and by candidate, with as many keys as the suite
+    needs, the candidate's name last. The names of agrad candidates begin with ``agrad``.
     """
 
     text: str
@@ -72,14 +72,14 @@ class Report:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite as the command line knows it; an empty tuple offers no choice."""
+    """The properties of a suite for the command line; an empty tuple offers no choice."""
 
     about: str
     run: Callable[[Options], Report]
     repeat: int
     backends: tuple[str, ...] = ()
     default_backends: tuple[str, ...] = ()
-    """Those it runs on where none is named (default: all)."""
+    """The backends that it uses by default (empty: all)."""
     peers: tuple[str, ...] = ()
     default_peers: tuple[str, ...] | None = None
     sizes: tuple[int, ...] = ()
@@ -113,12 +113,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--peers", metavar="NAMES", help="libraries to compare with, separated by commas, or none")
     made.add_argument("--sizes", metavar="NUMBERS", help="of the arrays or the batches, separated by commas")
     made.add_argument("--only", metavar="NAMES", help="rows, data or precisions to measure, separated by commas")
-    made.add_argument("--dtype", help="float32 or float64, where the suite has both")
+    made.add_argument("--dtype", help="float32 or float64, if the suite supports both")
     made.add_argument("--device", help="of CuPy, PyTorch and JAX, 'cuda' say (default: each library's own, or the CPU)")
     made.add_argument("--repeat", type=int, metavar="N", help="rounds in which all take turns")
     made.add_argument("--sample", type=float, metavar="SECONDS", help="how long a sample is")
     made.add_argument(
-        "--json", type=Path, metavar="FILE", help="write every sample there, and the tables beside as .md"
+        "--json", type=Path, metavar="FILE", help="write every sample to FILE, and the tables to a .md file next to it"
     )
     made.add_argument("--plot", type=Path, metavar="FILE.png", help="draw there (compare)")
     made.add_argument("--quick", action="store_true", help="few small sizes and short samples: to see that it works")
@@ -132,7 +132,7 @@ def _names(text: str) -> list[str]:
 def _chosen(text: str | None, option: str, named: dict[str, Sequence[str]]) -> list[str] | None:
     """Return the names in an option, each known to one of the suites.
 
-    ``named`` gives the offers of a suite.
+    ``named`` contains the names that each suite supports.
     """
     if text is None:
         return None
@@ -150,7 +150,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     try:
         found = tuple(int(float(part)) for part in _names(text))
     except ValueError:
-        raise UsageError(f"--sizes {text}: these are no numbers; write 1000,1e6 say") from None
+        raise UsageError(f"--sizes {text}: sizes must be numbers. Write, for example, 1000,1e6") from None
     if not found or min(found) < 1:
         raise UsageError(f"--sizes {text}: sizes are numbers of 1 or more")
     return found
@@ -176,10 +176,10 @@ def options_for(given: argparse.Namespace, suites: dict[str, Suite]) -> dict[str
     if given.repeat is not None and given.repeat < 1:
         raise UsageError(f"--repeat {given.repeat}: at least one round is needed")
     if given.sample is not None and not given.sample > 0:
-        raise UsageError(f"--sample {given.sample}: a sample takes more than no seconds")
+        raise UsageError(f"--sample {given.sample}: a sample must last more than 0 seconds")
     for option, file in (("--json", given.json), ("--plot", given.plot)):
         if len(suites) > 1 and file is not None and file.suffix:
-            raise UsageError(f"{option} {file}: for several suites name a folder, which gets a file for each")
+            raise UsageError(f"{option} {file}: for several suites, pass a folder, which gets a file for each")
     out = {}
     for name, suite in suites.items():
         chosen = suite.default_backends or suite.backends
@@ -199,7 +199,7 @@ def options_for(given: argparse.Namespace, suites: dict[str, Suite]) -> dict[str
 
 
 def write(file: Path, report: Report) -> list[Path]:
-    """Write the record into ``file``, and the tables beside it as ``.md``.
+    """Write the record into ``file``, and the tables into a ``.md`` file next to it.
 
     Returns the written files.
     """

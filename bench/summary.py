@@ -1,4 +1,4 @@
-"""README's table and the docs' table of what is slow: ``python -m bench summary``; the picture of the site.
+"""The tables of README and of slow cases: ``python -m bench summary``; the picture of the site.
 
 All are from the committed results in ``bench/results``. A test compares the tables with them.
 """
@@ -94,7 +94,7 @@ def _time(seconds: float) -> str:
 
 
 def compared() -> list[tuple[Row, float, float]]:
-    """Return the rows with agrad's median time and the other's, in seconds. Raises ``BadRun``."""
+    """Return the rows with the median times of agrad and the other, in seconds. Raises ``BadRun``."""
     samples = {row.suite: diff.read(RESULTS / f"{row.suite}.json") for row in ROWS}
     found = []
     for row in ROWS:
@@ -121,7 +121,7 @@ def draw(rows: list[tuple[Row, float, float]], file: Path, dark: bool = False) -
         raise Missing("a picture needs matplotlib: pip install 'agrad[plot]'") from None
     ratios = [ours / theirs for _, ours, theirs in rows]
     file.parent.mkdir(parents=True, exist_ok=True)
-    # no date and fixed names of parts: the same results give the same file
+    # no date, and fixed names of parts: the same results create the same file
     with matplotlib.rc_context({**plot.colors(dark), "svg.hashsalt": "agrad"}):
         page = figure(figsize=(6, 0.8 + 0.45 * len(rows)), layout="constrained")
         axes = page.subplots()
@@ -133,7 +133,7 @@ def draw(rows: list[tuple[Row, float, float]], file: Path, dark: bool = False) -
             color=["C0" if r <= 1 else "C3" for r in ratios],
         )
         axes.bar_label(bars, [f" {r:.2g} " for r in ratios], fontsize="small")
-        for k, (row, _, _) in enumerate(rows):  # above its bar: narrow screens have no room beside it
+        for k, (row, _, _) in enumerate(rows):  # above its bar: narrow screens have no space next to it
             label = axes.annotate(
                 f"{row.work}, compared with {row.name}",
                 (0.0, k - 0.28),
@@ -168,7 +168,7 @@ def main(arguments: list[str]) -> int:
 
 
 def slow() -> str:
-    """Return the table of what is slow, from the results of the suite of users."""
+    """Return the table of slow cases, from the results of the suite of users."""
     return users.advised(json.loads((RESULTS / "users.json").read_text(encoding="utf-8")))
 
 
@@ -178,7 +178,7 @@ def _write() -> None:
 
 
 def _fill(file: Path, table: str) -> None:
-    """Write a table between the two lines of a page. Raises ``BadRun`` where they are missing."""
+    """Write a table between two marker lines of a page. Raises ``BadRun`` if they are missing."""
     text = file.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)

@@ -1,7 +1,7 @@
-"""Scores and times of ``agrad train`` on tables, beside perceptrons and trees of scikit-learn.
+"""Scores and times of ``agrad train`` on tables, compared with perceptrons and trees of scikit-learn.
 
-All with default options, on the same rows: each seed shuffles a table, and four fifths are trained on. The time is the
-processor time of the whole process, from its start to the score, with one thread for products of matrices.
+All use default options and the same rows: each seed shuffles a table, and four fifths are used for training. The time
+is the processor time of the whole process, from its start to the score, with one thread for products of matrices.
 """
 
 import importlib.util
@@ -24,9 +24,9 @@ from bench.tables_data import SOURCES, Source, target_of, write
 OURS, PERCEPTRON, TREES = "agrad train", "MLP", "trees"
 PEERS = {"mlp": PERCEPTRON, "trees": TREES}
 BELOW_PERCEPTRON, BELOW_TREES = 0.01, 0.02
-"""How far a table may be below the perceptron, and all on average below the trees."""
+"""Maximum difference of a score below the perceptron, and of all on average below the trees."""
 SECONDS, LARGE, SECONDS_OF_LARGE = 3.0, "places", 8.0
-"""The time of the median table, and of a table of 20,000 rows."""
+"""The time limit of the median table, and of a table of 20,000 rows."""
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -78,7 +78,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def text_of(scores: dict[str, dict[str, list[float]]], seconds: dict[str, dict[str, list[float]]]) -> str:
-    """Return the tables of scores and times, and whether the goals are met."""
+    """Return the tables of scores and times, and the evaluation of the goals."""
     rows, apart, missed = [], {PERCEPTRON: [], TREES: []}, []
     for name, found in scores.items():
         cells = [name, SOURCES[name].origin, "accuracy" if SOURCES[name].task == "classification" else "R2"]
@@ -142,7 +142,7 @@ def report_of(scores: Any, seconds: Any, about: dict[str, str], left_out: dict[s
     seeds = max(len(samples) for found in scores.values() for samples in found.values())
     text = (
         "# Tables\n\n"
-        f"`agrad train` beside scikit-learn's MLPClassifier or MLPRegressor (missing numbers by the mean, "
+        f"`agrad train` compared with MLPClassifier or MLPRegressor of scikit-learn (missing numbers by the mean, "
         "StandardScaler, OneHotEncoder; targets standardized) and HistGradientBoosting (missing values and categories "
         f"as they are), all with default options. Means of the scores on the same test parts over {seeds} seeds, of "
         "the shuffled rows and of the fit. Times are medians of the processor time of whole processes, with imports, "

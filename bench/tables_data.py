@@ -1,7 +1,7 @@
 """The tables of the suite ``tables``, as columns by name: from installed packages, or generated.
 
-Nothing is downloaded: scikit-learn and statsmodels ship their tables in their wheels. The generated ones have known
-difficulties, which their functions name. Linnerud's table is left out: its test part would have four rows.
+Nothing is downloaded: scikit-learn and statsmodels contain their tables in their wheels. The names of the functions of
+generated tables describe their difficulties. Linnerud's table is omitted: its test part would have four rows.
 """
 
 import csv
@@ -38,7 +38,7 @@ def _sklearn(name: str) -> Columns:
 
 
 def _tested(number: int, dropped: tuple[str, ...] = ()) -> Columns:
-    """Return a table of OpenML that lies among the tests of scikit-learn."""
+    """Return a table of OpenML from the tests of scikit-learn."""
     folder = Path(load("sklearn").__file__).parent / f"datasets/tests/data/openml/id_{number}"
     (file,) = folder.glob("*.arff.gz")
     with gzip.open(file, "rt", encoding="utf-8") as opened:
@@ -52,7 +52,7 @@ def _tested(number: int, dropped: tuple[str, ...] = ()) -> Columns:
 
 
 def _statsmodels(name: str, *, separator: str = ",", quote: str = '"') -> Columns:
-    """Return a table in the wheel of statsmodels, which is read without importing it."""
+    """Return a table from the wheel of statsmodels, without importing it."""
     found = importlib.util.find_spec("statsmodels")
     if found is None or not found.submodule_search_locations:
         raise Missing("no statsmodels here")
@@ -95,7 +95,7 @@ def missing() -> Columns:
 
 
 def categories() -> Columns:
-    """Return numbers that depend on three columns of many words, most of them rare."""
+    """Return numbers that depend on three columns of many strings, most of them rare."""
     rng = np.random.default_rng(3)
     n, columns, y = 2500, {}, rng.normal(scale=0.5, size=2500)
     for name, words in (("shop", 40), ("city", 120), ("brand", 300)):
@@ -120,7 +120,7 @@ def dates() -> Columns:
 
 
 def places() -> Columns:
-    """Return 20,000 prices of homes by place, age and size, with steps and products."""
+    """Return 20,000 prices of homes by location, age and size, with steps and products."""
     rng = np.random.default_rng(5)
     n = 20_000
     east, north = rng.normal(size=n), rng.normal(size=n)
@@ -136,7 +136,7 @@ def places() -> Columns:
 
 
 def rules() -> Columns:
-    """Return three classes by thresholds of numbers and words, a fifth of them noise."""
+    """Return three classes by thresholds of numbers and strings, a fifth of them noise."""
     rng = np.random.default_rng(6)
     X, word = rng.uniform(0, 10, (3000, 8)), rng.choice(list("abcdefgh"), 3000)
     first = (X[:, 0] > 6) ^ (X[:, 1] < 3) ^ np.isin(word, ["a", "c", "f"])

@@ -1,4 +1,4 @@
-"""Fit a peer of ``agrad train`` to a table, and print its score: a process of its own.
+"""Fit a peer of ``agrad train`` to a table, and print its score, in a separate process.
 
 ``python bench/tables_peers.py KIND FILE TARGET TASK SEED ROWS``: ``mlp`` or ``trees`` of scikit-learn, a csv file, its
 target, the task, a seed, and a file with the numbers of the rows to train on and to test on.
@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 MOST = 200
-"""Categories that the trees accept, of 255 at most."""
+"""Maximum number of categories; the trees accept at most 255."""
 
 
 def perceptron(numbers: list[str], words: list[str], task: str, seed: int) -> object:
@@ -34,7 +34,7 @@ def perceptron(numbers: list[str], words: list[str], task: str, seed: int) -> ob
 
 def main(kind: str, file: str, target: str, task: str, seed: str, rows: str) -> None:
     """Print the accuracy, or R2, on the rows to test on."""
-    warnings.simplefilter("ignore")  # of iterations that end before they converge, by default
+    warnings.simplefilter("ignore")  # for iterations that end before they converge, by default
     table = pd.read_csv(file)
     with np.load(rows) as held:
         train, test = held["train"], held["test"]

@@ -1,8 +1,8 @@
-"""A trainer's steps with numbers of BLAS threads, alone and beside a busy process.
+"""A trainer's steps by the number of BLAS threads, alone and with a busy process.
 
 Random values in two shapes: the table of wines, 178 examples of 13 numbers, 1800 steps of 32; and MNIST, 200 steps of
-128. An MLP with layers of 256 and 128, float32, Adam. The step is traced before, and auto tries its numbers anew in
-each run.
+128. An MLP with layers of 256 and 128, float32, Adam. The step is traced before. In each run, "auto" measures its
+candidates again.
 """
 
 import contextlib
@@ -17,14 +17,14 @@ from bench.common import Candidate, Job, Missing, Remote, Timing, load
 from bench.suites import Options, Report, Suite
 
 SHAPES = {"wine": (178, 13, 3, 32, 300), "mnist": (12_800, 784, 10, 128, 2)}
-"""By name the numbers of examples, features, classes, examples a step and epochs."""
+"""By name: the numbers of examples, features, classes, examples per step and epochs."""
 SETTINGS: tuple[str | int, ...] = ("auto", 1, 2)
 STATES = ("alone", "beside a busy process")
 GOAL = 1.2
 
 
 def train(name: str, quick: bool, threads: str | int) -> Job:
-    """Return a job that trains for some epochs, and reads the seconds a step."""
+    """Return a job that trains for some epochs, and reads the seconds per step."""
     np, nn, optim, errors = load("numpy"), load("agrad.nn"), load("agrad.optim"), load("agrad.errors")
     n, features, classes, batch, epochs = SHAPES[name]
     n, epochs = (4 * batch, 1) if quick else (n, epochs)
@@ -60,7 +60,7 @@ def busy() -> Iterator[None]:
 
 
 def measure(runners: dict[str, Any], repeat: int) -> dict[str, dict[str, Timing]]:
-    """Return by state and candidate the seconds a step of rounds in which all take turns."""
+    """Return the seconds per step by state and candidate, from rounds in which all alternate."""
     found = {state: {who: Timing() for who in runners} for state in STATES}
     for _ in range(repeat):
         for state in STATES:
@@ -72,7 +72,7 @@ def measure(runners: dict[str, Any], repeat: int) -> dict[str, dict[str, Timing]
 
 
 def row(name: str, timings: dict[str, Timing]) -> list[str]:
-    """Return times, and that of "auto" over the best of the others."""
+    """Return times, and the time of "auto" divided by the best of the others."""
     auto, *fixed = timings.values()
     cells = [f"{common.microseconds(t.median)} ({common.spread(t)})" for t in timings.values()]
     beside = auto.median / min(t.median for t in fixed) if fixed else 1.0
@@ -80,7 +80,7 @@ def row(name: str, timings: dict[str, Timing]) -> list[str]:
 
 
 def run(options: Options) -> Report:
-    """Train with each setting, alone and beside a busy process."""
+    """Train with each number of threads, alone and with a busy process."""
     about = common.machine()
     best = limits.measure("float32", quick=options.quick)
     rows, left_out, reports = [], {}, {}
@@ -103,9 +103,10 @@ def run(options: Options) -> Report:
     head = ["us a step (quartiles)", *runners, "auto / best"]
     text = (
         "# Threads of training steps\n\n"
-        f"{about_it} Medians of {options.repeat} rounds in which all took turns; the busy process is a loop of Python. "
-        f"The goal is at most {GOAL} for auto over the best of the other numbers.\n\n{common.table(head, rows)}\n\n"
-        f"## Machine\n\n- {best.text()}\n" + common.environment_text(about, reports, left_out)
+        f"{about_it} Medians of {options.repeat} rounds in which all alternated; the busy process is a Python loop. "
+        f"The goal is at most {GOAL} for auto divided by the best of the other numbers.\n\n"
+        f"{common.table(head, rows)}\n\n## Machine\n\n- {best.text()}\n"
+        + common.environment_text(about, reports, left_out)
     )
     record = {
         "suite": "threads",
@@ -119,7 +120,7 @@ def run(options: Options) -> Report:
 
 
 SUITE = Suite(
-    about="a trainer's steps by the number of BLAS threads, alone and beside a busy process",
+    about="a trainer's steps by the number of BLAS threads, alone and with a busy process",
     run=run,
     repeat=5,
     only=tuple(SHAPES),

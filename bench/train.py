@@ -1,9 +1,9 @@
-"""Samples a second of ``agrad train``, traced and not, beside a loop in PyTorch.
+"""Samples per second of ``agrad train``, traced and not, compared with a loop in PyTorch.
 
-Handwritten digits, a part of MNIST where ``AGRAD_MNIST_DIR`` names a folder that holds it, and random examples of
-MNIST's shape. An MLP with layers of 256 and 128, ReLU and dropout, Adam at a constant rate; loss and accuracy are added
-up in every step, as ``agrad train`` does. The seconds are those of whole epochs, shuffling and batching among them; the
-first one, which warms up and traces, is left out.
+Handwritten digits, a part of MNIST from the folder ``AGRAD_MNIST_DIR`` if it is set, and random examples in the shape
+of MNIST. An MLP with layers of 256 and 128, ReLU and dropout, Adam at a constant rate. Loss and accuracy are summed in
+every step, as in ``agrad train``. The seconds are for whole epochs, including shuffling and batching; the first one,
+which warms up and traces, is omitted.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ HIDDEN, CLASSES, PIXELS = (256, 128), 10, 784
 EXAMPLES, QUICK_EXAMPLES = 12_000, 500
 DATA = ("digits", "mnist", "random")
 EPOCHS, PASSED = 3, 20_000
-"""Epochs of a run at the least, and the examples that it passes at the least: an epoch of digits takes milliseconds."""
+"""Minimum number of epochs of a run, and of examples that it processes: an epoch of digits lasts milliseconds."""
 RATE, DROPOUT = 1e-3, 0.2
 BACKENDS = ("numpy", "cupy", "torch", "jax")
 PEERS = ("torch",)
@@ -60,7 +60,7 @@ def epochs(count: int) -> int:
 def agrad(batch: int, file: str, backend: str, device: str | None, *options: str) -> Job:
     """Return a job that runs the command line once in this process.
 
-    It reads the seconds an epoch from the run's own log.
+    It reads the seconds per epoch from the log of the run.
     """
     cli, agrad = load("agrad.cli"), load("agrad")
     try:
@@ -142,9 +142,9 @@ def torch(batch: int, file: str, device: str | None, fused: bool) -> Job:
 
 
 def needed(features: int) -> float:
-    """Return the floating-point operations a sample.
+    """Return the floating-point operations per sample.
 
-    They are the products of the step, two backward but for the first layer's one.
+    They are the products of the step, with two in the backward pass except one for the first layer.
     """
     parts = [2.0 * m * n for m, n in itertools.pairwise((features, *HIDDEN, CLASSES))]
     return 3 * sum(parts) - parts[0]
@@ -211,7 +211,7 @@ def run(options: Options) -> Report:
     text = (
         "# agrad train\n\n"
         f"Four fifths of the examples to train on; an MLP with layers of {' and '.join(map(str, HIDDEN))}, ReLU and "
-        f"dropout {DROPOUT}, float32, Adam. Medians over the epochs of {options.repeat} runs, in which all took turns: "
+        f"dropout {DROPOUT}, float32, Adam. Medians over the epochs of {options.repeat} runs, in which all alternated: "
         f"of each {EPOCHS} epochs, or as many as pass {PASSED:,} examples, without the first. The physical limit is "
         "the processor's matrix rate.\n\n"
         + "\n\n".join(texts)

@@ -1,13 +1,13 @@
-"""Gradients, Jacobians, Hessians and products with them, against the peers'.
+"""Gradients, Jacobians, Hessians and products with them, compared with other libraries.
 
     python -m bench transforms --json bench/results/transforms.json
 
-The objectives are those of the trade: Rosenbrock's function of 1,000 variables, logistic regression on 10,000 x 100,
+The objectives are common benchmarks: Rosenbrock's function of 1,000 variables, logistic regression on 10,000 x 100,
 the likelihood of a Gaussian mixture (1,000 points, 32 dimensions, 25 components), a step of an LSTM, the residuals of
-bundle adjustment, and the digits perceptron's gradient of each of 256 samples. All compute in float64
-(the perceptron in float32) and must agree before they are timed. Each library is a process of its own.
+bundle adjustment, and the gradient of each of 256 samples of a digits perceptron. All compute in float64 (the
+perceptron in float32) and must agree before they are timed. Each library has a separate process.
 
-The limit a row is held against is the bandwidth: what it is given must be read, and its result written, once.
+The limit for a row is the bandwidth: its inputs must be read, and its result written, once.
 """
 
 from typing import Any
@@ -23,16 +23,16 @@ from bench.transforms_jobs import COMPILED, JITTED, LIBRARIES, LOOP, SAMPLES
 AGRAD = "agrad"
 PEERS = LIBRARIES[1:]
 TOLERANCE, SINGLE = 1e-8, 1e-4
-"""How far derivatives may be from agrad's, relative to their size: of float64, and of the perceptron's float32."""
+"""Maximum difference of derivatives from agrad, relative to their size: in float64, and float32 for the perceptron."""
 REST = 0.1
-"""Seconds of rest before a process's turn at a row, for threads to go to sleep: another process's, and its own, which
-OpenBLAS leaves spinning after the row before."""
+"""Seconds of rest before a process runs a row, until threads sleep: of other processes, and its own OpenBLAS threads,
+which spin after the previous row."""
 GOAL_OF_SAMPLES = 10.0
 
 JIT_GOAL = 1.1
-"""How much slower than eager a jitted function may be: the noise."""
+"""Maximum ratio of a jitted function to eager: the noise."""
 COMPILER_GOAL = 1.1
-"""How much slower than ``jax.jit`` a function may be that XLA compiled for agrad."""
+"""Maximum ratio to ``jax.jit`` of a function that XLA compiled for agrad."""
 
 Row = tuple[str, str]
 JOBS = "bench.transforms_jobs"
@@ -42,7 +42,7 @@ JOBS = "bench.transforms_jobs"
 def job(jobs: str, quick: bool, only: tuple[str, ...], name: str) -> Job:
     """Return all rows of a library as parts of one job.
 
-    A step gives the values to compare, by row.
+    A step returns the values to compare, by row.
     """
     parts, readers, absent = {}, {}, {}
     for row, problem in load(jobs).problems(quick).items():
@@ -89,9 +89,9 @@ def _traffic(jobs: str, options: Options, results: dict[str, list[float]]) -> di
 def measure(
     options: Options, jobs: str = JOBS, one_thread: bool = False
 ) -> tuple[dict[str, dict[str, Timing]], dict[str, int], dict[str, str], dict[str, dict[str, Any]]]:
-    """Return timings by row and library, least bytes, and left out candidates.
+    """Return timings by row and library, minimum bytes, and omitted candidates.
 
-    Also returned: the libraries that each computes with.
+    Also returned: the libraries of each candidate.
     """
     libraries = {"torch.func": "torch", "jax": "jax", "jax.jit": "jax", COMPILED: "jax"}
     compiled = (COMPILED,) if "jax.jit" in options.peers else ()
@@ -127,7 +127,7 @@ def measure(
 def table(
     timings: dict[str, dict[str, Timing]], peers: list[str], traffic: dict[str, int], best: Limits
 ) -> tuple[str, list[str]]:
-    """Return agrad's milliseconds by row, over each peer's, and missed goals."""
+    """Return agrad's milliseconds by row, divided by the time of each peer, and missed goals."""
     rows, short = [], []
     peer_of_compiled = "jax.jit" in peers and any(COMPILED in by_name for by_name in timings.values())
     for label, by_name in timings.items():
@@ -173,12 +173,12 @@ def table(
 
 
 def run(options: Options) -> Report:
-    """Check that all agree, and time them in turn."""
+    """Check that all agree, and time them alternately."""
     return report(options, "transforms", "Transforms", JOBS)
 
 
 def report(options: Options, suite: str, title: str, jobs: str, one_thread: bool = False) -> Report:
-    """Return the report of a module's problems; ``one_thread``: all compute on one."""
+    """Return the report of a module's problems; ``one_thread``: all compute on one thread."""
     about = common.machine()
     best = limits.measure("float64", quick=options.quick, one_thread=one_thread)
     timings, traffic, left_out, reports = measure(options, jobs, one_thread)
@@ -193,10 +193,10 @@ def report(options: Options, suite: str, title: str, jobs: str, one_thread: bool
     )
     written = (
         f"# {title}\n\n"
-        f"Milliseconds, and agrad's time over each peer's; medians of {options.repeat} rounds in which all took turns, "
-        f"each in a process of its own{', on one thread' if one_thread else ''}. Where a cell is empty, the peer has "
-        f"no `vmap`, or would compile for minutes. The bandwidth is "
-        f"what it takes to read the arguments and write the result once.\n\n{text}\n\n{verdict}\n\n- {best.text()}\n"
+        f"Milliseconds, and ratios to the time of each peer; medians of {options.repeat} rounds in which all "
+        f"alternated, each in a separate process{', on one thread' if one_thread else ''}. If a cell is empty, the "
+        f"peer has no `vmap`, or would compile for minutes. The bandwidth is the "
+        f"time to read the arguments and write the result once.\n\n{text}\n\n{verdict}\n\n- {best.text()}\n"
         + common.environment_text(about, reports, left_out)
     )
     seconds = {label: {n: t.samples for n, t in by_name.items()} for label, by_name in timings.items()}

@@ -1,7 +1,7 @@
 """The work of the suite of transforms: objectives, and each library's derivatives.
 
-An objective is a function of a namespace of words and a vector of float64 (the perceptron's, of a tuple of float32).
-``Library`` has the words and the transforms under one name in every library.
+An objective is a function of a namespace and a vector of float64 (for the perceptron, a tuple of float32). ``Library``
+has the functions and the transforms under one name in every library.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ JITTED, COMPILED = "agrad.jit", "agrad.jit, compiler='jax'"
 class Problem:
     """A function and its point.
 
-    ``rows`` are its last arguments, an entry a sample.
+    ``rows`` are its last arguments, with an entry for each sample.
     """
 
     f: Callable[..., Any]
@@ -32,18 +32,18 @@ class Problem:
     rows: tuple[Any, ...] = ()
     task: str = GRADIENT
     outputs: int = 0
-    """Of a Jacobian of rows: the results of each, for a library without a map, which takes as many gradients."""
+    """For a Jacobian of rows: the number of results of each row, for a library that computes one gradient for each."""
     unrolled: int = 0
-    """The steps of a loop in Python."""
+    """The number of steps of a Python loop."""
 
 
 LONGEST = {"jax.jit": 8, COMPILED: 8, JITTED: 100}
-"""Steps of an unrolled loop. Each step of the LSTM triples the time of XLA's program, which repeats shared work."""
+"""Steps of an unrolled loop. Each step of the LSTM triples the time of the XLA program, which repeats shared work."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """A library's words and transforms. ``words`` is what an objective computes with."""
+    """A library's functions and transforms. ``words`` contains the functions for objectives."""
 
     words: Any
     array: Callable[[Any], Any]
@@ -97,7 +97,7 @@ def mixture_points(m: Any, alphas: Any, rest: Any, points: Any, places: Any) -> 
 
 
 def places_of(d: int) -> Any:
-    """Return the positions of a lower triangle's entries, and the one after them elsewhere."""
+    """Return the positions of a lower triangle's entries in a vector, one after the last for other entries."""
     places = np.full((d, d), d * (d - 1) // 2)
     places[np.tril_indices(d, -1)] = np.arange(d * (d - 1) // 2)
     return places
@@ -357,7 +357,7 @@ def autograd_library() -> Library:
 
 
 def library(name: str) -> Library:
-    """Return the words and transforms of one of ``LIBRARIES``, of ``JITTED`` or of ``COMPILED``."""
+    """Return the functions and transforms of one of ``LIBRARIES``, of ``JITTED`` or of ``COMPILED``."""
     if name in ("agrad", JITTED, COMPILED):
         return agrad_library(name)
     if name == "torch.func":
@@ -398,7 +398,7 @@ def job(name: str, problem: Problem) -> Job:
 
     if problem.task == LOOP:
         if name != "agrad":
-            raise Missing("the loop is there for agrad's own vmap")
+            raise Missing("the loop is only for the vmap of agrad")
         one = lib.grad(f)
 
         def loop() -> Any:
@@ -411,7 +411,7 @@ def job(name: str, problem: Problem) -> Job:
             parts = [lib.grad(lambda x, *row, i=i: lib.words.sum(f(x, *row)[..., i])) for i in range(problem.outputs)]
             return Job(lambda: np.stack([part(x, *rows) for part in parts], axis=1), read=read)
         if lib.vmap is None:
-            raise Missing("it has no vmap; a loop over samples is no match")
+            raise Missing("it has no vmap; a loop over samples is not comparable")
         each = (None if problem.task == SAMPLES else 0, *(0 for _ in rows))
         derivative = lib.vmap(derivative, each)
     run = lib.compiled(derivative)

@@ -1,10 +1,11 @@
-"""What users wait for, beside what they would take instead: the rows where agrad is slow, and how times grow.
+"""Slow cases, compared with the usual alternative library, and the growth of times.
 
     python -m bench users --json bench/results/users.json
 
-The rows and the library beside each are in ``users_jobs``. Each candidate is a process of its own with one BLAS thread;
-all must agree. Ratios are of lower quartiles. An exponent is that of the time in the number of nodes, steps, times,
-parameters or signatures, from two numbers of them. Start-up is the processor time of a new process.
+The rows and the library to compare each with are in ``users_jobs``. Each candidate has a separate process with one BLAS
+thread. All must agree. Ratios are of lower quartiles. An exponent describes the growth of the time with the number of
+nodes, steps, times, parameters or signatures, from two numbers of them. Start-up is the processor time of a new
+process.
 """
 
 import math
@@ -44,7 +45,7 @@ STARTS = {
 
 
 def job(quick: bool, only: tuple[str, ...], name: str) -> Job:
-    """Return all rows of a candidate as parts of one job. A step gives, by row, the values to compare or a reason."""
+    """Return all rows of a candidate as parts of a job. A step returns, by row, values or a reason."""
     parts: dict[str, Callable[[], Any]] = {}
     found: dict[str, dict[str, Any]] = {}
     for row, work in ROWS.items():
@@ -63,7 +64,7 @@ def job(quick: bool, only: tuple[str, ...], name: str) -> Job:
 
 
 def check(prints: dict[str, dict[str, Any]]) -> None:
-    """Raise ``Missing`` where a candidate computes something else than the eager one."""
+    """Raise ``Missing`` if a candidate does not compute the same as the eager one."""
     for name, found in prints.items():
         for row, got in found.items():
             right = prints[EAGER].get(row, {})
@@ -76,7 +77,7 @@ def check(prints: dict[str, dict[str, Any]]) -> None:
 
 
 def measure(options: Options) -> tuple[dict[str, dict[str, Timing]], dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return timings by row and candidate, first results, left out candidates, and the libraries."""
+    """Return timings by row and candidate, first results, omitted candidates, and the libraries."""
     compiled = (COMPILED,) if JAX in options.peers else ()
     names = (EAGER, JITTED, *compiled, *options.peers)
     libraries = {COMPILED: ("numpy", "jax"), JAX: ("jax",), TORCH: ("torch",)}
@@ -142,11 +143,11 @@ GROWTH: dict[str, tuple[Callable[[int], Callable[[], Any]], int, int]] = {
     "parameters of a compiled SGD step": (lambda n: users_jobs.parameters("sgd")(JITTED, False, n), 125, 1_000),
     "signatures of a compiled function": (signatures, 16, 128),
 }
-"""What the time grows with: a call for a number of them, and two numbers."""
+"""Functions whose time grows with a number: a call for that number, and two numbers."""
 
 
 def seconds_of(call: Callable[[], Any], repeat: int) -> float:
-    """Return the least processor time of a call, after a first one."""
+    """Return the minimum processor time of a call, after a first one."""
     call()
     found = []
     for _ in range(repeat):
@@ -169,7 +170,7 @@ def exponents(quick: bool, repeat: int) -> dict[str, Any]:
 
 
 def memory(quick: bool) -> float:
-    """Return the peak of allocated bytes of a first compiled call over that of the second: 40 operations in a row."""
+    """Return the ratio of peak memory of a first compiled call to the second, for 40 operations."""
     agrad = load("agrad")
 
     def f(x: Any) -> Any:
@@ -187,7 +188,7 @@ def memory(quick: bool) -> float:
 
 
 def starts(repeat: int) -> dict[str, list[float]]:
-    """Return the processor time of new processes, without those of missing libraries."""
+    """Return the processor time of new processes, except for missing libraries."""
     found: dict[str, list[float]] = {}
     for _ in range(repeat + 1):  # the first one writes bytecode
         for name, words in STARTS.items():
@@ -204,7 +205,7 @@ def starts(repeat: int) -> dict[str, list[float]]:
 
 
 def over(timings: dict[str, Timing], name: str, peer: str) -> float | None:
-    """Return the lower quartile of a candidate over that of the other library."""
+    """Return the lower quartile of a candidate divided by the other library's."""
     both = name in timings and peer in timings
     return timings[name].quartiles[0] / timings[peer].quartiles[0] if both else None
 
@@ -228,13 +229,13 @@ def tables(record: dict[str, Any]) -> str:
     ]
     return "\n\n".join(
         [
-            "Time over that of the other library:",
-            common.table(["work", "eager", "jit", 'compiler="jax"', "beside"], rows),
+            "Time divided by the time of the other library:",
+            common.table(["work", "eager", "jit", 'compiler="jax"', "peer"], rows),
             "Processor seconds of a new process:",
             common.table(["start", "s"], start),
             "Time as a power of the number:",
             common.table(["number of", "from", "to", "exponent"], growth),
-            f"Peak memory of a first compiled call over that of the next: {record['memory']:.2f}.",
+            f"Peak memory of a first compiled call divided by the next call: {record['memory']:.2f}.",
             *(["Refused:", "\n".join(refused)] if refused else []),
         ]
     )
@@ -245,7 +246,7 @@ SLOW = 1.5
 
 
 def advised(record: dict[str, Any]) -> str:
-    """Return the table of the slow rows, with what to do about each."""
+    """Return the table of slow rows, with advice for each."""
     rows = []
     for row, ratios in record["ratios"].items():
         if max(ratios.values(), default=0.0) > SLOW:
@@ -256,7 +257,7 @@ def advised(record: dict[str, Any]) -> str:
 
 
 def run(options: Options) -> Report:
-    """Check that all compute the same, and time them in turn."""
+    """Check that all compute the same, and time them alternately."""
     about = common.machine()
     best = limits.measure("float64", quick=options.quick)
     timings, prints, left_out, reports = measure(options)
@@ -283,13 +284,13 @@ def run(options: Options) -> Report:
         "memory": memory(options.quick),
     }
     about["load average after"] = common.load_average()
-    head = "# What users wait for\n\n"
-    head += f"Lower quartiles of {options.repeat} rounds in which all took turns, on one thread.\n\n"
+    head = "# Slow cases\n\n"
+    head += f"Lower quartiles of {options.repeat} rounds in which all alternated, on one thread.\n\n"
     return Report(head + tables(record) + "\n\n" + common.environment_text(about, reports, left_out), record)
 
 
 SUITE = Suite(
-    about="what is slow, beside what one would take instead",
+    about="slow cases, compared with the usual alternative library",
     run=run,
     repeat=5,
     peers=PEERS,

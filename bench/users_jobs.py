@@ -1,7 +1,7 @@
-"""The work of the suite of users: what is slow, beside the library that one would take instead.
+"""The work of the suite of users: slow cases, and the usual alternative library.
 
-A row is a function of a candidate's name. It returns a call, which returns when its result is there, or None where the
-candidate has no such work. Programs of networks are written once: agrad has PyTorch's names.
+A row is a function of a candidate's name. It returns a call, which returns when its result is ready, or None if the
+candidate does not support the work. Programs of networks are written once, because agrad has the PyTorch names.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def compiled(name: str, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def words(name: str) -> Any:
-    """Return agrad, or JAX's words under the same names."""
+    """Return agrad, or JAX functions under the same names."""
     if name != JAX:
         return load("agrad")
     jax = load("jax")
@@ -141,11 +141,11 @@ def gammainc(name: str, quick: bool) -> Call:
     return run(name, m.grad(lambda a, x: m.sum(m.log(m.special.gammainc(a, x)))), a, x)
 
 
-# ------------------------------------------------------------------ networks, in PyTorch's names
+# ------------------------------------------------------------------ networks, with PyTorch names
 
 
 def library(name: str) -> tuple[Any, Callable[[Any], Any]]:
-    """Return PyTorch or agrad, and its function that makes arrays."""
+    """Return PyTorch or agrad, and its function that creates arrays."""
     if name == TORCH:
         torch = load("torch")
         return torch, torch.from_numpy
@@ -154,7 +154,7 @@ def library(name: str) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def values(*shape: int) -> np.ndarray:
-    """Return numbers that are symmetric for two axes: PyTorch's Linear keeps its weight transposed."""
+    """Return numbers that are symmetric for two axes, because Linear of PyTorch transposes its weight."""
     places = np.add.outer(*map(np.arange, shape)) if len(shape) == 2 else np.arange(np.prod(shape)).reshape(shape)
     return (np.cos(places * 1.7) * 0.3).astype(np.float32)
 
@@ -223,7 +223,7 @@ def recurrent(m: Any) -> Any:
 
 
 def parameters(what: str) -> Callable[..., Call]:
-    """Return the row of a step of SGD for 1,000 parameters of 8 numbers, or of clipping their gradients."""
+    """Return the row of an SGD step for 1,000 parameters of 8 numbers, or of clipping their gradients."""
 
     def row(name: str, quick: bool, count: int = 1000) -> Call:
         m, array = library(name)
@@ -245,13 +245,13 @@ def parameters(what: str) -> Callable[..., Call]:
 
 
 class Work(NamedTuple):
-    """A row: its function, the library beside it, how far results may be apart, and the advice of the page."""
+    """A row: its function, the library to compare with, the tolerance of results, and the advice of the page."""
 
     make: Callable[..., Call]
     peer: str
     advice: str
     compiler: bool = False
-    """Whether it is measured with ``compiler="jax"`` too."""
+    """True to measure it with ``compiler="jax"`` too."""
     apart: float = 1e-3
 
 

@@ -4,9 +4,9 @@ The precisions are TF32, bfloat16 and float16.
 
     python -m bench wide --backends cupy,torch --device cuda --json bench/results/wide_gpu.json
 
-Four layers as wide as the batch is large, SGD with momentum. Each precision is held against the rate of one plain
-product of matrices of that size, its factors already narrow, measured in the same run. Without a GPU the same can be
-run on few small sizes, to see that it works; a processor's products are float32 ones.
+Four layers as wide as the batch is large, SGD with momentum. Each precision is compared with the rate of one plain
+product of matrices of that size, with operands already narrow, measured in the same run. Without a GPU, a few small
+sizes check that the suite works; products on a processor are in float32.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from bench.suites import Options, Report, Suite
 
 LAYERS = 4
 SIZES, QUICK_SIZES = (256, 8192), (256,)
-"""Widths, and as many rows of a batch."""
+"""Widths, which are also the numbers of rows of a batch."""
 BACKENDS = ("cupy", "torch", "jax", "numpy")
 PRECISIONS = ("tf32", "bfloat16", "float16")
 GOAL = 0.85
@@ -41,7 +41,7 @@ def place(backend: str, device: str | None) -> Any:
 def waiter(backend: str, found: Any) -> Any:
     """Return a function that waits for all work on the backend.
 
-    ``found`` is a Tensor that each step makes.
+    ``found`` is a Tensor that each step computes.
     """
     record = load("agrad.backends").load(backend)
 
@@ -165,15 +165,15 @@ def candidates(options: Options) -> list[Candidate]:
 
 
 def operations(size: int) -> float:
-    """Those of the step's products: three a layer, but two for the first one."""
+    """Return the operations of the products of a step: three for each layer, except two for the first one."""
     return (3 * LAYERS - 1) * 2.0 * size**3
 
 
 def check(runners: dict[str, Any]) -> None:
-    """Raise ``Missing`` where two backends go down other losses at one precision."""
+    """Raise ``Missing`` if two backends compute different losses at one precision."""
     right: dict[str, tuple[str, list[float]]] = {}
     for name, runner in runners.items():
-        if name.startswith((PLAIN, PEER)):  # PyTorch's own random numbers are others
+        if name.startswith((PLAIN, PEER)):  # random numbers of PyTorch differ
             continue
         curve = runner.results(CURVE_STEPS)
         first, known = right.setdefault(name.rpartition(", ")[2], (name, curve))
@@ -182,9 +182,9 @@ def check(runners: dict[str, Any]) -> None:
 
 
 def verdicts(size: int, timings: dict[str, Timing]) -> list[dict[str, Any]]:
-    """Return the share of the matrix rate that each step reaches.
+    """Return the fraction of the matrix rate that each step reaches.
 
-    The rate is that of the best plain product at its precision.
+    The rate is measured by the best plain product at its precision.
     """
     found = []
     for name, timing in timings.items():
@@ -210,7 +210,7 @@ def run(options: Options) -> Report:
     texts, found, left_out, reports = [], [], {}, {}
     seconds: dict[str, dict[str, list[float]]] = {}
     for size in options.sizes:
-        # one precision after the other, as all of them at once would not fit into a GPU's memory
+        # one precision after the other, because all of them together would not fit into GPU memory
         for precision in options.only or PRECISIONS:
             print(f"wide: {size}, {precision} ...", file=sys.stderr, flush=True)
             with contextlib.ExitStack() as stack:
@@ -239,9 +239,9 @@ def run(options: Options) -> Report:
     about["load average after"] = common.load_average()
     text = (
         f"# A training step of {LAYERS} layers as wide as the batch is large\n\n"
-        f"Parameters of float32, SGD with momentum. Medians of {options.repeat} rounds in which all took turns. The "
-        "share is the time that the step's products would take at the rate of the best plain product of that "
-        "precision, over the step's time, round by round.\n\n"
+        f"Parameters of float32, SGD with momentum. Medians of {options.repeat} rounds in which all alternated. The "
+        "fraction is the time of the step's products at the rate of the best plain product of that precision, divided "
+        "by the step's time, round by round.\n\n"
         + "\n\n".join(texts)
         + "\n\n"
         + common.environment_text(about, reports, left_out)

@@ -53,7 +53,7 @@ def main() -> tuple[float, Draw]:
     truth, kernel = photograph(), disk()
     seen = fftconvolve(
         truth, kernel, mode="valid"
-    )  # the edge of the image is seen only in part
+    )  # the edge of the image is only partly visible
     seen = seen + NOISE * np.random.default_rng(0).normal(size=seen.shape)
     image = agrad.asarray(here(np.pad(seen, RADIUS, mode="edge")), requires_grad=True)
     optimizer = agrad.optim.LBFGS(

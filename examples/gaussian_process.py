@@ -40,7 +40,7 @@ def curve(x: np.ndarray) -> np.ndarray:
 
 
 def points() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return places, noisy values, and which of them are left out."""
+    """Return points, noisy values, and a mask of the omitted ones."""
     rng = np.random.default_rng(0)
     x = np.sort(rng.uniform(0, 10, 250))
     left_out = (x > 4.5) & (x < 7.5)
@@ -51,7 +51,7 @@ def points() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def kernel(p: dict[str, Any], a: Any, b: Any) -> Any:
-    """Return the covariances of the curve at places a and b."""
+    """Return the covariances of the curve at points a and b."""
     distance = a[:, None] - b[None, :]
     smooth = (distance * agrad.exp(-p["log smooth length"])) ** 2 / 2
     turn = (
@@ -82,7 +82,7 @@ def negative_log_likelihood(p: dict[str, Any], x: Any, y: Any) -> Any:
 
 
 def predicted(p: dict[str, Any], x: Any, y: Any, new: Any) -> tuple[Any, Any]:
-    """Return mean and standard deviation of noisy values at new places."""
+    """Return mean and standard deviation of noisy values at new points."""
     lower = factor(p, x)
     to_new = linalg.solve_triangular(lower, kernel(p, x, new), lower=True)
     mean = linalg.solve_triangular(lower, y, lower=True) @ to_new

@@ -3,8 +3,8 @@
 
 Derivatives for foreign code: a C function, a Numba function, a CUDA kernel.
 
-Each is a function of raw arrays with a rule written by hand. ``python
-examples/kernels.py`` runs those that can run.
+Each is a function of plain arrays with a derivative rule written by hand. ``python
+examples/kernels.py`` runs the available ones.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ void softplus(const double *x, double *y, double *slope, long n) {
 
 
 def c_function() -> Callable[[Any], Any]:
-    """Return log(1 + exp(x)) by C, which gives the slope for the pullback as well."""
+    """Return log(1 + exp(x)) by C, with the derivative for the pullback."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise RuntimeError("no C compiler, cc, was found")
@@ -111,7 +111,7 @@ def numba_function() -> Callable[[Any, Any], Any]:
 
 
 def cuda_kernel() -> Callable[[Any], Any]:
-    """Return x * sigmoid(x) and its slope in one pass over a CuPy array."""
+    """Return x * sigmoid(x) and its derivative in one pass over a CuPy array."""
     import cupy
 
     kernel = cupy.RawKernel(
@@ -145,7 +145,7 @@ def cuda_kernel() -> Callable[[Any], Any]:
 
 
 def main() -> None:
-    """Print what each kernel gives at a few points."""
+    """Print the results of each kernel at a few points."""
     x = np.asarray([-1.0, 0.0, 2.0])
     try:
         softplus = c_function()

@@ -109,13 +109,17 @@ def run(suite: Path, module: str, backend: str, examples: int, version: str, mor
 
 HEAD = """# Conformance
 
-The array API's public suite, [data-apis/array-api-tests](https://github.com/data-apis/array-api-tests), run on agrad
-and on the namespace below it by `tests/conformance.py --report`, which writes this page. *agrad recording* is agrad
-with every floating array that a creation function makes on the tape: recording may change no value, shape or dtype.
-*Unlisted* counts the failures that `tests/conformance_failures.toml` gives no reason for, *worse* the failures of
-tests that the namespace below passes. Both are to be 0. The suite draws one value for each special case, and the seed
-that the script gives does not make it the same in every run: a failure with a reason in the list that depends on the
-value, such as the sign of a zero, comes and goes in any namespace, and may be counted as *worse* by that chance.
+`tests/conformance.py --report` runs the public suite of the array API standard,
+[data-apis/array-api-tests](https://github.com/data-apis/array-api-tests), on agrad and on the namespace below it, and
+writes this page. In *agrad recording*, every floating-point array that a creation function returns is on the tape:
+recording must not change a value, shape or dtype.
+
+- *Unlisted* counts the failures without a reason in `tests/conformance_failures.toml`. It must be 0.
+- *Worse* counts the failures of tests that the namespace below passes. It must be 0.
+
+The suite draws one value for each special case, and its draws differ between runs even with the same seed. A listed
+failure that depends on the value, such as the sign of a zero, can therefore occur in some runs only, in any namespace.
+It may then be counted as *worse*.
 
 | backend | namespace | passed | failed | unlisted | worse | skipped | examples | of |
 |---|---|---|---|---|---|---|---|---|

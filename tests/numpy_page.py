@@ -31,7 +31,7 @@ def energy(x):
 agrad.grad(energy)(np.linspace(0.0, 1.0, 5))
 ```
 
-agrad composes them of its own functions, so they have no separate derivative rules. These rules apply to all of them:
+agrad composes them from its other functions, so they do not have separate derivative rules. These rules apply to all:
 
 - **Operands.** You can mix Tensors with numbers, nested lists and NumPy scalars. An array of another library raises an
   error that says how to move it. Dtypes promote by the rules of NumPy on every backend. Integers become float64.

@@ -30,7 +30,7 @@ _MODULES = {
     "mlx": "agrad.backends.mlx",
     "cubed": "agrad.backends.cubed",
 }
-"""The module of each backend. Other packages add theirs by the entry point group ``agrad.backends``."""
+"""The module of each backend. Other packages add modules by the entry point group ``agrad.backends``."""
 
 _REMEDY = {
     **{name: f"pip install 'agrad[{name}]'" for name in ("torch", "jax", "dask")},
@@ -42,11 +42,11 @@ _REMEDY = {
 
 _loaded: dict[str, Backend] = {}
 _of_type: dict[type, Backend | None] = dict.fromkeys((type(None), bool, int, float, complex, str, list, tuple, dict))
-"""The backends of types seen. Of Python's own types, the most frequent ones are known to be no arrays."""
+"""The backends of types seen so far. The most frequent Python types are known not to be arrays."""
 
 
 def _modules() -> dict[str, str]:
-    import importlib.metadata  # takes a fifth of the time of NumPy's import
+    import importlib.metadata  # needs a fifth of the time of importing NumPy
 
     found = dict(_MODULES)
     for entry in importlib.metadata.entry_points(group="agrad.backends"):
@@ -57,8 +57,8 @@ def _modules() -> dict[str, str]:
 def load(name: str) -> Backend:
     """Return the backend of that name, importing its library on the first call.
 
-    Raise ``BackendUnavailableError`` with the reason and the remedy where it cannot run. It is never replaced by
-    another one.
+    If it is not available, raises ``BackendUnavailableError`` with the reason and the fix, and does not select another
+    backend.
     """
     if name in _loaded:
         return _loaded[name]
@@ -94,14 +94,14 @@ def _root(module: str) -> str:
 def backend_of_type(kind: type) -> Backend | None:
     """Return the backend whose arrays are of this type, or None.
 
-    Its library is imported already, or the type would not exist; its process-wide switches are not touched. Raise
-    ``OperandError`` for a kind of array whose meaning an operation on its data would lose.
+    Its library is already imported, because the type exists. Its process-wide switches are not changed. Raises
+    ``OperandError`` for an array type whose meaning an operation on its data would lose.
     """
     if kind in _of_type:
         return _of_type[kind]
     libraries = [_root(base.__module__) for base in kind.__mro__]
     known = libraries[0] in _MODULES or "agrad" in libraries or issubclass(kind, np.generic)
-    other = hasattr(kind, "__array_namespace__") and not known  # a base class may be of NumPy, such as its operators
+    other = hasattr(kind, "__array_namespace__") and not known  # a base class may be from NumPy, such as its operators
     for name in libraries:
         if name in _MODULES or (other and name in _modules()):
             load(name)
@@ -123,7 +123,7 @@ def _check_kind(kind: type, backend: Backend) -> None:
 
 
 def backend_of(array: Any) -> Backend:
-    """Return the backend of a raw array, or raise ``OperandError``."""
+    """Return the backend of a plain array, or raise ``OperandError``."""
     backend = backend_of_type(type(array))
     if backend is None:
         raise OperandError(
@@ -141,7 +141,7 @@ def backend_of_device(device: Any) -> Backend | None:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The backend of new arrays, and one of its devices (None: the default one)."""
+    """The backend of new arrays, and one of its devices (None: the default device)."""
 
     backend: Backend
     device: Any = None
@@ -161,7 +161,7 @@ def _select(name: str, device: Any = None) -> Selection:
 def selected() -> Selection:
     """Return the selection in force.
 
-    This is the innermost ``use_backend``, else ``set_backend``, else the environment, else NumPy.
+    This is the innermost ``use_backend``. Without it, ``set_backend``, then the environment, then NumPy.
     """
     inner = _innermost.get()
     if inner is not None:
@@ -188,7 +188,7 @@ def get_backend() -> str:
     Raises
     ------
     BackendUnavailableError, DeviceUnavailableError
-        ``AGRAD_BACKEND`` or ``AGRAD_DEVICE`` names one that cannot run here.
+        If ``AGRAD_BACKEND`` or ``AGRAD_DEVICE`` is set to a backend or device that is not available.
 
     Examples
     --------
@@ -204,22 +204,23 @@ def get_backend() -> str:
 def set_backend(name: str, device: Any = None) -> None:
     """Select the backend and the device of new arrays for the whole process.
 
-    Existing arrays stay where they are, and an operation on them runs there. After an error the selection is as before.
+    Existing arrays are unchanged, and operations on them use their backend. If an error is raised, the selection does
+    not change.
 
     Parameters
     ----------
     name : str
-        A name among those of ``available_backends``.
+        Name of a backend, one of ``available_backends``.
     device : str or device, optional
-        A device of the backend, by its name (``"cuda:1"``) or as the library's own object. By default the library's
-        default device.
+        A device of the backend, by its name (``"cuda:1"``) or as an object of the library. By default, the default
+        device of the library.
 
     Raises
     ------
     BackendUnavailableError
-        The backend is unknown or cannot run here.
+        If the backend is unknown or not available.
     DeviceUnavailableError
-        The backend has no such device here.
+        If the backend does not have the device.
 
     Examples
     --------
@@ -239,10 +240,10 @@ def use_backend(name: str, device: Any = None) -> Iterator[None]:
     Parameters
     ----------
     name : str
-        A name among those of ``available_backends``.
+        Name of a backend, one of ``available_backends``.
     device : str or device, optional
-        A device of the backend, by its name (``"cuda:1"``) or as the library's own object. By default the library's
-        default device.
+        A device of the backend, by its name (``"cuda:1"``) or as an object of the library. By default, the default
+        device of the library.
 
     Yields
     ------
@@ -251,9 +252,9 @@ def use_backend(name: str, device: Any = None) -> Iterator[None]:
     Raises
     ------
     BackendUnavailableError
-        The backend is unknown or cannot run here.
+        If the backend is unknown or not available.
     DeviceUnavailableError
-        The backend has no such device here.
+        If the backend does not have the device.
 
     Examples
     --------
@@ -280,7 +281,7 @@ class BackendReport:
     version: str | None
     devices: tuple[str, ...]
     reason: str | None
-    """The reason why it cannot run here, with the remedy; None where it can."""
+    """The reason why it is not available, with the fix; None if it is available."""
 
 
 def available_backends(*, check: bool = True) -> dict[str, BackendReport]:
@@ -289,14 +290,14 @@ def available_backends(*, check: bool = True) -> dict[str, BackendReport]:
     Parameters
     ----------
     check : bool, optional
-        If True, the default, import each library that is installed, which can take seconds the first time. If False,
-        report the installed version of those that are not imported yet, without devices. Such a library may still
-        fail to run here.
+        If True, the default, import each installed library, which can take seconds the first time. If False, report
+        the installed version of libraries that are not imported yet, without devices. Such a library may still fail to
+        import.
 
     Returns
     -------
     dict of str to BackendReport
-        The version and the devices of each backend, or the reason why it cannot run here.
+        The version and the devices of each backend, or the reason why it is not available.
 
     Examples
     --------
@@ -315,20 +316,20 @@ def _report(name: str) -> BackendReport:
     try:
         backend = load(name)
         devices = tuple(str(d) for d in backend.devices())
-    except Exception as error:  # a half-installed library may raise anything at all
+    except Exception as error:  # a half-installed library may raise any exception
         return BackendReport(name, False, None, (), str(error))
     return BackendReport(name, True, backend.version, devices, None)
 
 
 def _installed(name: str, module: str) -> BackendReport:
-    """Report what the metadata of installed packages says about a backend."""
+    """Return a report on a backend from the metadata of installed packages."""
     import importlib.metadata
     from importlib.util import find_spec
 
     library = name if name in _MODULES else module.partition(".")[0]
     if find_spec(library) is None:
         remedy = _REMEDY.get(name)
-        return BackendReport(name, False, None, (), "not installed" + (f"; to mend it: {remedy}" if remedy else ""))
+        return BackendReport(name, False, None, (), "not installed" + (f". Install it: {remedy}" if remedy else ""))
     version = None
     for package in (f"{library}-cuda13x", f"{library}-cuda12x", library):
         with suppress(importlib.metadata.PackageNotFoundError):
@@ -337,7 +338,7 @@ def _installed(name: str, module: str) -> BackendReport:
 
 
 def to_host(array: Any) -> np.ndarray:
-    """Return a raw array as a NumPy array, which may share its memory."""
+    """Return a plain array as a NumPy array, which may share its memory."""
     return backend_of(array).to_host(array)
 
 

@@ -18,37 +18,37 @@ from agrad.errors import DeviceUnavailableError, DtypeError, MissingFunctionErro
 from agrad.registry import CALLS, kernel
 
 Raw = Any
-"""An array of some array library, as the library itself made it."""
+"""An array of some array library."""
 
 Device = Any
 """A device, as an object of the array library."""
 
 
 DEVICE_SCOPES: list[Any] = []
-"""At most one ``DeviceScope`` of CuPy, filed where CuPy is loaded and has several devices."""
+"""At most one ``DeviceScope`` of CuPy, registered if CuPy is loaded and has several devices."""
 
 HANDOVERS: list[Callable[[], Any]] = []
-"""Context managers for work that another thread does for the thread that calls them, filed by backends with streams.
-``receive()`` is called by the thread that uses the results, afterwards."""
+"""Context managers for work that one thread does for another, registered by backends with streams. The thread that
+uses the results calls ``receive()`` afterwards."""
 
 SEPARATE: AbstractContextManager[None] = nullcontext()
 """A context in which every operation is computed when it is called."""
 
 CONTENT = 1 << 14
-"""The number of bytes that take less time to compare than an operation."""
+"""The number of bytes whose comparison needs less time than an operation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Backend:
     """An array library.
 
-    ``xp`` is array-api-compat's namespace with these additional functions, which derivative rules may use:
+    ``xp`` is the array-api-compat namespace with these additional functions, which derivative rules may use:
 
-    - ``getitem(x, *indices, index)``: ``x[index]``, where ``index`` is a template whose ``ARRAY`` entries
-      are filled from ``indices`` (integer or boolean arrays), by NumPy's indexing rules on every backend.
-    - ``setitem(x, value, *indices, index)``: a new array equal to ``x`` but for ``value`` at the index.
+    - ``getitem(x, *indices, index)``: ``x[index]``. The ``ARRAY`` entries of the template ``index`` are filled from
+      ``indices`` (integer or Boolean arrays), by the NumPy indexing rules on every backend.
+    - ``setitem(x, value, *indices, index)``: a new array equal to ``x`` except for ``value`` at the index.
     - ``arange_like(x, n)``: the integers from 0 to n - 1 on the device of ``x``.
-    - ``from_parts(x1, x2)``: complex numbers of their real and imaginary parts, of one dtype.
+    - ``from_parts(x1, x2)``: complex numbers from their real and imaginary parts, of one dtype.
     - ``convolution(x, w, *, how)``: the correlation of neural networks; ``how`` is a ``Windows``.
     - ``iterate(going, step, *values)``: the values after ``values = step(*values)``, repeated while ``going(*values)``.
     - ``scatter_add(g, *indices, index, shape)``: zeros of ``shape`` with ``g`` added at the index; repeated
@@ -66,7 +66,7 @@ class Backend:
     default_device: Callable[[], Device] = lambda: "cpu"
     devices: Callable[[], Sequence[Device]] = lambda: ("cpu",)
     find_device: Callable[[str], Device | None] = lambda name: name if name == "cpu" else None
-    """Return the device of that name (``"cpu"``, ``"cuda:1"``), or None where there is none."""
+    """Return the device of that name (``"cpu"``, ``"cuda:1"``), or None if there is none."""
     device_of: Callable[[Raw], Device] = lambda x: x.device
     device_name: Callable[[Raw], str] = lambda x: str(x.device)
     """Return a name of the device for comparisons."""
@@ -75,46 +75,46 @@ class Backend:
     lazy: bool = False
     """True if a read of a value computes a graph."""
     computed: Callable[[Sequence[Raw]], Sequence[Raw]] = lambda arrays: arrays
-    """Return the same arrays, computed together where the library is lazy. A graph that is never computed grows with
+    """Return the same arrays, computed together if the library is lazy. A graph that is never computed grows with
     every operation, and every read of its values computes it again."""
     accepts_numpy: bool = False
     """True if operations move NumPy arrays to this backend even if another one is selected."""
     on_select: Callable[[], None] = lambda: None
     """Set the process-wide switches of the library. Called when the user selects this backend."""
     shares_memory: Callable[[Raw, Raw], bool] | None = None
-    """Return True if two arrays, one made from the other, share memory. None for a library of immutable arrays."""
+    """Return True if two arrays, one created from the other, share memory. None for a library of immutable arrays."""
     memory: Callable[[Raw], Hashable] = lambda x: None
-    """Return a name for the block of memory of an array, or None if the array is read-only or repeats elements. Arrays
-    of different blocks share no memory. Required where ``shares_memory`` is given."""
+    """Return an identifier of the memory block of an array, or None if the array is read-only or repeats elements.
+    Arrays of different blocks share no memory. Required with ``shares_memory``."""
     apart: Callable[[Sequence[Raw]], bool] = lambda arrays: False
-    """Return True if the arrays are known to be writeable and to share no memory, without a call of ``memory``."""
+    """Return True if the arrays are known to be writable and to share no memory, without a call of ``memory``."""
     unfilled: Callable[[Raw], Raw] = lambda x: x
-    """Return an array of zeros with the shape, dtype and layout of a new array that takes no memory until it is
-    written into, or the array itself if there is none."""
+    """Return an array of zeros with the shape, dtype and layout of a new array that uses no memory until it is
+    written into, or the array itself if this is not possible."""
     laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x
-    """Return ``x`` as an array with the memory order of ``like``. The order decides which reshapes are views. Required
-    where ``shares_memory`` is given."""
+    """Return ``x`` as an array with the memory order of ``like``. The order determines which reshapes are views.
+    Required with ``shares_memory``."""
     strides: Callable[[Raw], tuple[int, ...]] = lambda x: ()
-    """Return the strides of an array, in any unit. Required where ``shares_memory`` is given."""
+    """Return the strides of an array, in any unit. Required with ``shares_memory``."""
     row_major: Callable[[Raw], bool] = lambda x: True
     """Return True if an array is contiguous, with the last axis innermost. Required as ``strides`` is."""
     read_only: Callable[[Raw], bool] = lambda x: False
-    """Return True if the library refuses to write into the array."""
+    """Return True if the library does not allow writes into the array."""
     content: Callable[[Raw], Callable[[], Any] | None] = lambda x: None
     """Return a function whose value changes if and only if the array is written into, such as its bytes. Return None
-    where no such function is cheap (more than ``CONTENT`` bytes) and where arrays are immutable."""
+    if no such function is cheap (more than ``CONTENT`` bytes) and if arrays are immutable."""
     sparse: Callable[[Raw, Any], Any] | None = None
     """Return a sparse matrix of the library, of values and their ``rows``, ``columns``, ``indptr`` and ``shape``."""
     weak_dtypes: bool = False
-    """True if operators, unlike functions, treat the dtype of an array without dimensions as weak."""
+    """True if operators, unlike functions, treat the dtype of a 0-D array as weak."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Remedies, by the names of array subclasses whose operations have another meaning."""
+    """Fixes, by the names of array subclasses whose operations have another meaning."""
     donatable: Callable[[Any], bool] = lambda holder: False
     """Return True if ``holder.data`` may be overwritten: the library allows it, and no other reference exists. The
     argument is a Tensor, for example, since the array itself as an argument would be one more reference."""
     joint: AbstractContextManager[None] = SEPARATE
-    """A context in which optimizer steps on arrays may be computed together, at its end. Their results are not read
-    before."""
+    """A context in which optimizer steps on arrays may be computed together, at its end. Their results must not be
+    read before."""
     placed: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
     """Wrap a function to run on the device of its arrays, for a library that runs it on the current device."""
 
@@ -193,7 +193,7 @@ def in_digits_of(x: Any, value: float, form: Callable[[Any, Raw], Raw]) -> Any:
     """Return a real constant of a rule in the digits of ``x``.
 
     It is ``value``, or ``form(xp, one)`` if ``x``, an array or a Tensor, may have more digits than float64. An array
-    ``one`` has the precision of ``x``. The constant stands on the right of ``x`` in the rule.
+    ``one`` has the precision of ``x``. In the rule, write the constant on the right of ``x``.
     """
     xp = WIDER.get(type(getattr(x, "raw", x))) if WIDER else None
     return value if xp is None else form(xp, xp.abs(xp.ones((), dtype=x.dtype)))
@@ -206,7 +206,7 @@ def check_digits(name: str, x: Any) -> None:
     """
     xp = WIDER.get(type(getattr(x, "raw", x))) if WIDER else None
     if xp is not None and bool(xp.ones(()) + 2.0**-60 > 1):
-        raise DtypeError(f"{name}: these arrays have more digits than float64, and so has no formula of the function.")
+        raise DtypeError(f"{name}: the dtype must have at most the digits of float64, got {x.dtype}. Cast the array.")
 
 
 def public(module: Any) -> dict[str, Any]:
@@ -240,7 +240,7 @@ def broadcast_batches(xp: Any, *matrices: Raw) -> list[Raw]:
 
 
 def file_forms(backend: str, form: Callable[..., Raw]) -> None:
-    """File kernels that evaluate functions of matrices as one operation.
+    """Register kernels that evaluate functions of matrices as one operation.
 
     Their steps depend on values. ``form(name, x, **settings)`` evaluates the generic form of the primitive.
     """

@@ -1,4 +1,4 @@
-"""The word ``convolution`` by the standard's matrix products."""
+"""The function ``convolution`` by matrix products of the standard."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ Steps = tuple[int, ...]
 class Windows(NamedTuple):
     """The options of a convolution, with one entry for each spatial axis.
 
-    ``x_dilation - 1`` zeros are put between the elements of the input, then zeros around it; a negative padding cuts.
+    ``x_dilation - 1`` zeros are inserted between the elements of the input, then zeros around it. A negative padding
+    removes elements.
     """
 
     strides: Steps
@@ -30,9 +31,9 @@ class Windows(NamedTuple):
 
 
 def beside(x: Any) -> dict[str, Any]:
-    """Return the keyword that makes an array on the device of ``x``.
+    """Return the keyword argument for a new array on the device of ``x``.
 
-    Arrays of Cubed have a ``spec`` in its place. There is none if the library's arrays do not tell their device.
+    For Cubed arrays it is a ``spec``. It is absent if the library's arrays do not provide their device.
     """
     where = "spec" if hasattr(x, "spec") else "device"
     return {where: getattr(x, where)} if hasattr(x, where) else {}
@@ -56,7 +57,7 @@ def zeros_between(xp: Any, x: Any, axis: int, step: int) -> Any:
 
 
 def zeros_around(xp: Any, x: Any, axis: int, low: int, high: int) -> Any:
-    """Return ``x`` with zeros around it along an axis; a negative number cuts."""
+    """Return ``x`` with zeros around it along an axis; a negative number removes some."""
     n = x.shape[axis]
     if low < 0 or high < 0:
         x = x[(slice(None),) * axis + (slice(max(-low, 0), n - max(-high, 0)), ...)]

@@ -17,13 +17,13 @@ def _take(x: Any, indices: Any, /, *, axis: int = 0) -> Any:
     n = x.shape[axis]
     if indices.shape[0] != n:
         return cubed.take(x, indices, axis=axis)
-    # of as many indices as the axis is long Cubed returns x itself
+    # for as many indices as the axis is long, Cubed returns x itself
     longer = cubed.concat([indices, indices[:1]], axis=0)
     return cubed.take(x, longer, axis=axis)[(slice(None),) * axis + (slice(0, n),)]
 
 
 def _broadcast_to(x: Any, shape: tuple[int, ...], /) -> Any:
-    """Broadcast in chunks of about a twentieth of a task's memory, at most 8 MB; Cubed's own have one element."""
+    """Broadcast in chunks of about a twentieth of a task's memory, at most 8 MB; Cubed uses one element."""
     lead = len(shape) - x.ndim
     kept = [i >= lead and x.shape[i - lead] == n for i, n in enumerate(shape)]
     length = int(min(1e6, x.spec.allowed_mem / 160) ** (1 / max(1, kept.count(False))))
@@ -32,7 +32,7 @@ def _broadcast_to(x: Any, shape: tuple[int, ...], /) -> Any:
 
 
 def _in_chunks(xp: Any, form: Callable[..., Any], dtype: Any, *arrays: Any, **settings: Any) -> Any:
-    """Evaluate a form as one operation on NumPy's chunks, as the plan of its thousand operations takes minutes."""
+    """Evaluate a form as one operation on NumPy chunks. A plan of its thousand operations would need minutes."""
 
     def on_chunks(*chunks: Any) -> Any:
         return np.asarray(in_double(host.BACKEND.xp, form, dtype, *chunks, **settings))

@@ -1,7 +1,7 @@
 """Dask: lazy arrays in chunks.
 
 Indexing that Dask does not support becomes one task on whole arrays. Each chunk of random numbers is a task that starts
-NumPy's Philox at the chunk's position in the stream.
+the NumPy Philox generator at the chunk's position in the stream.
 """
 
 import math
@@ -43,7 +43,7 @@ def _mask_values(mask: da.Array) -> np.ndarray:
 
 
 def _known(indices: tuple[Any, ...]) -> list[Any]:
-    """Return index arrays with every mask computed, since masks decide shapes.
+    """Return index arrays with every mask computed, because masks determine shapes.
 
     A mask is computed once, for the forward and the backward pass.
     """
@@ -51,13 +51,13 @@ def _known(indices: tuple[Any, ...]) -> list[Any]:
 
 
 def _shape_at(index: tuple[Any, ...], arrays: list[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of ``x[index]`` from the shapes of the integer arrays alone."""
+    """Return the shape of ``x[index]`` from only the shapes of the integer arrays."""
     stand_ins = [np.zeros(a.shape, np.intp) if isinstance(a, da.Array) else a for a in arrays]
     return np.broadcast_to(np.False_, shape)[fill_index(index, stand_ins)].shape
 
 
 def _one_block(x: Any) -> Any:
-    # of an array itself Dask would take a copy of its graph, and a chain of tasks would grow exponentially
+    # for an array itself, Dask would copy its graph, and a chain of tasks would grow exponentially
     if not isinstance(x, da.Array):
         return x
     return (x.rechunk(-1) if x.npartitions > 1 else x).to_delayed(optimize_graph=False).item()
@@ -143,9 +143,9 @@ def getitem(x: da.Array, /, *indices: Any, index: tuple[Any, ...]) -> da.Array:
 
 
 def _as_slices(index: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[Any, ...]] | None:
-    """Return a basic index as slices alone, and the index that gives a value their number of axes.
+    """Return a basic index as only slices, and the index that adapts a value to their number of axes.
 
-    None for an index with Booleans or arrays.
+    Returns None for an index with Booleans or arrays.
     """
     entries = explicit(index, shape)
     if entries is None or any(entry is ARRAY for entry in entries):
@@ -183,13 +183,13 @@ def take(x: da.Array, indices: Any, /, *, axis: int | None = None) -> da.Array:
 
 
 _SMALL = 1 << 20
-"""Bytes of a chunk that need not be smaller."""
+"""Bytes up to which a chunk need not be smaller."""
 
 
 def _zeros_around(g: da.Array, slices: tuple[slice, ...], shape: tuple[int, ...]) -> da.Array:
-    """Return zeros for ``g`` at slices, in regular chunks that are no larger than the chunks of ``g``.
+    """Return zeros with ``g`` at slices, in regular chunks that are no larger than the chunks of ``g``.
 
-    An axis of which ``g`` has only a small part has larger chunks, up to 1 MiB.
+    If ``g`` covers only a small part of an axis, that axis has larger chunks, up to 1 MiB.
     """
     chunks: list[Any] = []
     for n, part, lengths in zip(shape, g.shape, g.chunks, strict=True):
@@ -221,7 +221,7 @@ def scatter_add(g: da.Array, /, *indices: Any, index: tuple[Any, ...], shape: tu
 
 
 def broadcast_to(x: da.Array, /, shape: tuple[int, ...]) -> da.Array:
-    # Dask's own makes one chunk of every new axis
+    # the Dask function creates one chunk for every new axis
     if not size(shape):
         return da.broadcast_to(x, shape)
     lead = len(shape) - x.ndim
@@ -237,9 +237,9 @@ _MATRIX_WORDS = (
     "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lu", "matrix_power", "pinv", "qr", "slogdet",
     "solve", "solve_or_nan", "svd", "svdvals",
 )  # fmt: skip
-"""Linear algebra of stacks of matrices. Dask has a part of it, for one matrix in suitable chunks, and its cholesky
+"""Linear algebra of stacks of matrices. Dask supports a part of it, for one matrix in suitable chunks, and its cholesky
 returns the other triangle. Here each function becomes one task on whole arrays. QR and SVD of a tall matrix in chunks
-of rows are Dask's own, and right-hand sides of equations keep their chunks of columns."""
+of rows use the Dask functions, and right-hand sides of equations keep their chunks of columns."""
 
 
 def _extreme(name: str) -> Callable[..., Any]:
@@ -248,7 +248,7 @@ def _extreme(name: str) -> Callable[..., Any]:
     def extreme(x: da.Array, /, *, axis: Any = None, keepdims: bool = False) -> da.Array:
         if size(x.shape):
             return word(x, axis=axis, keepdims=keepdims)
-        # Dask wants an identity even where the batch is empty and none is needed
+        # Dask requires an identity even if the batch is empty and none is needed
         like = on_host(np.zeros(x.shape, x.dtype), axis=axis, keepdims=keepdims)
         return da.zeros(like.shape, dtype=like.dtype)
 
@@ -259,7 +259,7 @@ def _identity(x: da.Array) -> np.ndarray:
     return np.ones(x.shape, x.dtype) if x.ndim == 1 else np.eye(*x.shape[-2:], dtype=x.dtype)
 
 
-# Dask's own multiply by ones of the array's dtype, cast from another dtype with a warning where it is complex
+# the Dask functions multiply by ones of the array's dtype, cast from another dtype with a warning if it is complex
 def tril(x: da.Array, /, *, k: int = 0) -> da.Array:
     return da.where(da.tri(*x.shape[-2:], k=k, dtype=bool), x, 0)
 
@@ -272,7 +272,7 @@ _TALL: dict[str, dict[str, Any]] = {"qr": {}, "svd": {"full_matrices": False}, "
 
 
 def _is_tall(x: da.Array) -> bool:
-    """Return True for a matrix in chunks of rows that have as many rows as columns or more."""
+    """Return True for a matrix in chunks of rows that has at least as many rows as columns."""
     return x.ndim == 2 and x.numblocks[0] > 1 and x.numblocks[1] == 1 and min(x.chunks[0]) >= x.shape[1]
 
 
@@ -296,7 +296,7 @@ def _matrix_word(name: str) -> Callable[..., Any]:
             return _tall(name, word, *arrays, **settings)
         if name in ("solve", "solve_or_nan") and arrays[0].ndim == arrays[1].ndim == 2 and size(arrays[1].shape):
             return _by_columns(word, *arrays)
-        # its result for identity matrices of the same lengths has the shapes and dtypes of the matrices to come
+        # its result for identity matrices of the same lengths has the shapes and dtypes of the matrices to be computed
         matrices, others = (arrays[:1], arrays[1:]) if name == "matrix_power" else (arrays, ())
         trial = word(*map(_identity, matrices), *others, **settings)
         batch = np.broadcast_shapes(*[x.shape[:-2] for x in matrices])
@@ -318,7 +318,7 @@ def _matrix_word(name: str) -> Callable[..., Any]:
 
 
 def _transform(name: str) -> Callable[..., Any]:
-    """Return a Fourier transform of Dask, which wants its axes in one chunk."""
+    """Return a Fourier transform of Dask, which requires its axes in one chunk."""
     word = getattr(compat.fft, name)
 
     def transform(x: da.Array, /, **settings: Any) -> da.Array:
@@ -333,9 +333,9 @@ def _transform(name: str) -> Callable[..., Any]:
 
 
 def _computed(name: str) -> Callable[..., Any]:
-    """Return a function that computes its argument, which decides the result's shape.
+    """Return a function that computes its argument, which determines the result's shape.
 
-    Dask's own leaves the shape unknown.
+    The Dask function leaves the shape unknown.
     """
     word = getattr(host.BACKEND.xp, name)
 
@@ -350,10 +350,10 @@ def _computed(name: str) -> Callable[..., Any]:
 def reshape(x: da.Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
     """Return ``x`` in another shape.
 
-    The result is one chunk where the chunks of ``x`` do not split or merge evenly.
+    The result is one chunk if the chunks of ``x`` do not split or merge evenly.
     """
     if not size(x.shape):
-        # Dask's own fails for an empty array
+        # the Dask function fails for an empty array
         return da.zeros(np.zeros(x.shape, bool).reshape(shape).shape, dtype=x.dtype)
     try:
         return compat.reshape(x, shape, copy=copy)
@@ -364,7 +364,7 @@ def reshape(x: da.Array, /, shape: tuple[int, ...], *, copy: bool | None = None)
 def repeat(x: da.Array, repeats: int, /, *, axis: int) -> da.Array:
     if size(x.shape):
         return da.repeat(x, repeats, axis=axis)
-    # Dask's own fails for an empty array: it has no pieces to join
+    # the Dask function fails for an empty array, which has no pieces to join
     return da.zeros((*x.shape[:axis], repeats * x.shape[axis], *x.shape[axis + 1 :]), dtype=x.dtype)
 
 
@@ -426,7 +426,7 @@ BACKEND = of_namespace(
 
 
 def _form(name: str, x: da.Array, **settings: Any) -> da.Array:
-    """Return the generic form as one task: its steps depend on the values."""
+    """Return the generic form as one task, because its steps depend on the values."""
     return _one_task(partial(PRIMITIVES[name].forward, host.BACKEND.xp, **settings), x.shape, x.dtype, x)
 
 
@@ -435,7 +435,7 @@ file_forms("dask", _form)
 # ------------------------------------------------------------------ random numbers
 
 _CHUNK = 1 << 20
-"""The generator's words in a chunk, a multiple of 4."""
+"""Words of the generator in a chunk, a multiple of 4."""
 
 
 def _in_chunks(key: Any, shape: tuple[int, ...], dtype: Any, per_word: int, draw: Callable[..., np.ndarray]) -> Any:

@@ -1,7 +1,7 @@
 """Any library of the array API standard, by the namespace of its arrays.
 
-An array with ``__array_namespace__`` that no adapter knows has a backend of its namespace, made at its first array.
-``of_namespace`` is also what adapters are made with: it takes the functions and the fields that they have of their own.
+For an array with ``__array_namespace__`` and without an adapter, a backend of its namespace is created when the first
+such array is used. Adapters are created by ``of_namespace`` too, with their own functions and fields.
 """
 
 import importlib
@@ -52,7 +52,7 @@ def of_type(kind: type) -> Backend | None:
 def of_name(name: str) -> Backend | None:
     """Return the backend of a namespace by its import name.
 
-    None if there is no such module.
+    Returns None if there is no such module.
     """
     try:
         module = importlib.import_module(name)
@@ -78,7 +78,7 @@ def _by_elements(x: Any) -> np.ndarray:
 
 
 def to_host(x: Any) -> np.ndarray:
-    """Return an array as a NumPy array, by the first way that its library supports."""
+    """Return an array as a NumPy array, by the first method that its library supports."""
     own = [getattr(type(x), name) for name in _OWN_READERS if hasattr(type(x), name)]
     reasons = []
     for read in own or (np.asarray, np.from_dlpack, _by_elements):
@@ -106,7 +106,7 @@ class _Host:
         where = beside(like) if device is None else {"device": device}
         try:
             made = self.xp.asarray(np.array(a), dtype=dtype, **where)
-        except (TypeError, ValueError):  # a library that knows no arrays but its own
+        except (TypeError, ValueError):  # a library that accepts only its own arrays
             made = self.xp.reshape(self.xp.asarray(a.reshape(-1).tolist(), dtype=dtype, **where), a.shape)
         if self.lazy and a.dtype.kind in "biu":
             self.hosted[id(made)] = np.array(a)
@@ -135,7 +135,7 @@ def _in_double(xp: Any, form: Callable[..., Any], dtype: Any, *arrays: Any, **se
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function of a library with masks to refuse masked elements."""
+    """Wrap a function of a library with masks to raise for masked elements."""
 
     def call(*args: Any, **settings: Any) -> Any:
         for x in args:
@@ -151,7 +151,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _writes(module: Any, x: Any) -> bool:
-    """Return True if a copy can be written into, and the original stays [1.0]."""
+    """Return True if a copy is writable, and a write leaves the original [1.0]."""
     with suppress(Exception):
         copy = module.astype(x, x.dtype)
         copy[0] = 2.0
@@ -162,10 +162,10 @@ def _writes(module: Any, x: Any) -> bool:
 def of_namespace(
     module: Any, name: str = "", functions: Mapping[str, Any] = MappingProxyType({}), **own: Any
 ) -> Backend:
-    """Return the backend of a namespace, made at the first call.
+    """Return the backend of a namespace, created at the first call.
 
-    ``functions`` replace those of the namespace, and ``linalg`` and ``fft`` are dictionaries in it. ``own`` are fields
-    of ``Backend`` in place of the default ones.
+    ``functions`` replace functions of the namespace; its entries ``linalg`` and ``fft`` are dictionaries. ``own`` are
+    fields of ``Backend`` instead of the default ones.
     """
     if id(module) in _made:
         return _made[id(module)]
@@ -175,11 +175,11 @@ def of_namespace(
     read = _checked(to_host) if masked else own.get("to_host", to_host)
     xp = Names(name, **public(module) | dict(functions))
     for part in ("linalg", "fft"):
-        # a function beyond the standard may mean something else elsewhere
+        # a function beyond the standard may have another meaning elsewhere
         section = public(getattr(module, part, None)) | {"lu": partial(lu, xp)} | dict(functions.get(part, {}))
         setattr(xp, part, Names(name, f"{part}.", **{n: f for n, f in section.items() if f is not None}))
     host = _Host(xp, read, lazy)
-    with suppress(Exception):  # numbers of Python, of any precision
+    with suppress(Exception):  # Python numbers, of any precision
         if not lazy and np.asarray(sample).dtype == object:
             WIDER[kind] = xp
     writes = not lazy and _writes(module, sample)
@@ -216,7 +216,7 @@ def of_namespace(
 
 
 def _device_by_name(module: Any, info: Any, spec: str) -> Any:
-    """Return the device of that name, as the library understands or lists it; "cpu" and "gpu" may be a part."""
+    """Return the device of that name, as the library accepts or lists it; "cpu" and "gpu" may be a part."""
     try:
         return module.zeros((1,), device=spec).device
     except Exception:
@@ -225,7 +225,7 @@ def _device_by_name(module: Any, info: Any, spec: str) -> Any:
 
 
 def _content(read: Callable[[Any], np.ndarray], x: Any) -> Callable[[], Any]:
-    """Return a function of the content of an array that its library lets be written."""
+    """Return a function of the content of a writable array."""
     try:
         read(x)
     except OperandError:  # a value that is not known yet

@@ -1,7 +1,7 @@
-"""The functions beyond the standard, by functions of the standard.
+"""The functions beyond the standard, implemented with functions of the standard.
 
 A basic index is a slice of a copy, or zeros around and between. An index with arrays of known values is one ``take`` at
-positions computed on the host. Integer arrays that cannot be read become arithmetic on positions.
+positions computed on the host. If the values of integer arrays cannot be read, positions are computed by arithmetic.
 """
 
 import math
@@ -26,7 +26,7 @@ def _is_whole(entry: Any) -> bool:
 
 
 def _axis_of(index: Index, arrays: list[np.ndarray], ndim: int) -> int | None:
-    """Return the axis of an index that is one vector of integers among whole axes, otherwise None."""
+    """Return the axis of an index that is one vector of integers among whole axes, or None for another index."""
     if len(arrays) != 1 or arrays[0].ndim != 1 or arrays[0].dtype == bool:
         return None
     at = index.index(ARRAY)
@@ -37,11 +37,11 @@ def _axis_of(index: Index, arrays: list[np.ndarray], ndim: int) -> int | None:
 
 
 class Words:
-    """The indexing functions of a library, and those that make arrays.
+    """The indexing functions of a library, and functions that create arrays.
 
     ``placed(host, like)`` returns an array of the library with the values of a NumPy array, on the device of ``like``.
     ``known(array)`` returns the values of an index array as a NumPy array, or None if they cannot be read here.
-    ``writes``: arrays can be written into.
+    ``writes``: True if arrays are writable.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Words:
         return x if len(x.shape) == 1 else self.xp.reshape(x, (size(x.shape),))
 
     def _gather(self, x: Any, places: np.ndarray, axis: int = 0) -> Any:
-        """Return the elements at places along an axis of ``x``, in the shape of the places."""
+        """Return the elements at positions along an axis of ``x``, in the shape of the positions."""
         shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
         if not size(shape):
             return self.xp.zeros(shape, dtype=x.dtype, **beside(x))
@@ -101,9 +101,9 @@ class Words:
         return self._added(g, np.arange(shape[axis])[values[0]], shape[axis], axis)
 
     def _added(self, g: Any, places: np.ndarray, length: int, axis: int) -> Any:
-        """Return zeros with ``g`` added at places along an axis.
+        """Return zeros with ``g`` added at positions along an axis.
 
-        Elements of one place are added in pairs, until each place has one.
+        Elements at the same position are added in pairs, until each position has one.
         """
         order = np.argsort(places, kind="stable")
         places = places[order]
@@ -146,7 +146,7 @@ class Words:
         return g
 
     def _written(self, out: Any, value: Any, at: Index) -> Any:
-        """Write into an array of our own, at a basic index. In the standard it has no None."""
+        """Write into our own array at a basic index without None, which the standard does not support here."""
         if None in at:
             at = tuple(e for e in at if e is not None)
             value = self.xp.reshape(value, np.broadcast_to(np.False_, out.shape)[at].shape)
@@ -196,7 +196,7 @@ class Words:
     # ------------------------------------------------------------ indices that cannot be read
 
     def _positions(self, x: Any, indices: tuple[Any, ...], index: Index, shape: tuple[int, ...]) -> Any:
-        """Return the positions in the flattened array of an index whose arrays cannot be read."""
+        """Return the positions in the flattened array for an index whose arrays cannot be read."""
         xp, lead = self.xp, index.index(ARRAY)
         end = lead + len(indices)
         trailing = index[end:]
@@ -217,7 +217,7 @@ class Words:
         return place + self.placed(rows * size(shape[lead:]) + tail, x)
 
     def _added_at_unknown(self, g: Any, indices: tuple[Any, ...], index: Index, shape: tuple[int, ...]) -> Any:
-        """Return the product with the matrix of ones at the positions."""
+        """Return the product with the matrix that is 1 at the positions."""
         xp, n = self.xp, size(shape)
         places = self._flat(self._positions(g, indices, index, shape))
         rows = self.placed(np.arange(n).reshape(n, 1), g)
@@ -260,7 +260,7 @@ def _is_boolean(array: Any) -> bool:
 
 
 def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
-    """Return the solution of ``x1 @ y = x2``, NaN where ``x1`` is singular."""
+    """Return the solution of ``x1 @ y = x2``, NaN if ``x1`` is singular."""
     singular = xp.expand_dims(xp.expand_dims(xp.linalg.slogdet(x1)[0] == 0, axis=-1), axis=-1)
     identity = xp.zeros_like(x1) + xp.eye(x1.shape[-1], dtype=x1.dtype, **beside(x1))
     y = xp.linalg.solve(xp.where(singular, identity, x1), x2)

@@ -1,6 +1,6 @@
-"""NumPy's indexing rules for libraries that know only a part of them.
+"""The NumPy indexing rules for libraries that support only a part of them.
 
-An index is a template, whose ``ARRAY`` entries stand for arrays, and these arrays.
+An index is a template, whose ``ARRAY`` entries are placeholders for arrays, and these arrays.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,14 +31,14 @@ def _entries(index: Index, arrays: Sequence[Any]) -> list[tuple[Any, bool]]:
 def check_bounds(index: Index, arrays: Sequence[np.ndarray | None], shape: Shape) -> None:
     """Raise ``IndexRangeError`` for an integer out of range.
 
-    For libraries that clamp or drop such an integer silently. ``arrays`` stand for the ``ARRAY`` entries of ``index``.
-    None among them stands for an array of integers that cannot be read.
+    Use it for libraries that clamp or drop such an integer silently. ``arrays`` replace the ``ARRAY`` entries of
+    ``index``. None represents an array of integers that cannot be read.
     """
     entries = _entries(index, arrays)
     used = sum(_consumes(entry, known) for entry, known in entries)
     if used > len(shape):
         raise IndexRangeError(f"too many indices: {used} for an array of shape {shape}")
-    # where one index array picks no element, NumPy does not check the others
+    # if one index array selects no element, NumPy does not check the others
     nothing = any(entry is False or (is_array and _picks_nothing(entry)) for entry, is_array in entries)
     axis = 0
     for entry, is_array in entries:
@@ -59,7 +59,7 @@ def _picks_nothing(array: np.ndarray | None) -> bool:
 
 
 def _consumes(entry: Any, is_array: bool) -> int:
-    """Return the number of axes that an entry takes, without those of an Ellipsis."""
+    """Return the number of axes that an entry consumes, without the axes of an Ellipsis."""
     if entry is Ellipsis or isinstance(entry, (bool, np.bool_)):
         return 0
     if entry is None:
@@ -72,7 +72,8 @@ def _consumes(entry: Any, is_array: bool) -> int:
 def explicit(index: Index, shape: Shape) -> Any:
     """Return an index with an entry for each axis and slices in bounds.
 
-    None if it has Booleans. ``ARRAY`` counts as one axis. Raise ``IndexRangeError`` for an integer out of range.
+    Returns None if it has Booleans. ``ARRAY`` counts as one axis. Raises ``IndexRangeError`` for an integer out of
+    range.
     """
     out: list[Any] = []
     axis, used = 0, sum(entry is not None and entry is not Ellipsis for entry in index)

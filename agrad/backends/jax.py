@@ -1,7 +1,8 @@
 """JAX: immutable arrays. Selecting the backend turns on the 64-bit mode.
 
-Random numbers come from NumPy's Philox on the CPU; elsewhere, and in traces, from the generic form, compiled. The form
-needs 64-bit integers: the 64-bit mode is on inside the compiled function, and the bits are the same in both modes.
+Random numbers come from the NumPy Philox generator on the CPU. On other devices, and in traces, the generic form draws
+them, compiled. It needs 64-bit integers: the 64-bit mode is on inside the compiled function, and the bits are the same
+in both modes.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,7 @@ except ImportError:  # before JAX 0.8
 def _arrays(index: tuple[Any, ...], indices: tuple[Any, ...], shape: tuple[int, ...]) -> list[Any]:
     """Return the index arrays, or raise ``IndexRangeError`` for integers out of range.
 
-    JAX clamps or drops these silently. Arrays under a trace or on an accelerator are not checked.
+    JAX clamps or drops these silently. Arrays in a trace or on an accelerator are not checked.
     """
     arrays = [i if isinstance(i, jax.Array) else host_index(i, np.asarray) for i in indices]
     check_bounds(index, [_visible(array) for array in arrays], shape)
@@ -56,9 +57,9 @@ def _visible(array: Any) -> np.ndarray | None:
 
 
 def _at(x: jax.Array, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[jax.Array, tuple[Any, ...] | Any]:
-    """Return ``x`` and the index, both flat where JAX and NumPy read it differently."""
+    """Return ``x`` and the index, both flat if JAX and NumPy interpret it differently."""
     arrays = _arrays(index, indices, x.shape)
-    # a truth value beside other index arrays moves their axes in NumPy, and does not in JAX
+    # a Boolean mixed with other index arrays moves their axes in NumPy, but not in JAX
     odd = any(isinstance(i, (bool, np.bool_)) for i in index) or any(a.dtype == bool and not a.ndim for a in arrays)
     if odd:
         return x.reshape(-1), positions(index, [np.asarray(a) for a in arrays], x.shape)
@@ -68,7 +69,7 @@ def _at(x: jax.Array, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple
 def getitem(x: jax.Array, /, *indices: Any, index: tuple[Any, ...]) -> jax.Array:
     array, where = _at(x, indices, index)
     if any(isinstance(i, jax.core.Tracer) for i in indices):
-        return array.at[where].get(mode="fill")  # NaN out of range, where JAX would give another element
+        return array.at[where].get(mode="fill")  # NaN out of range, for which JAX would return another element
     return array[where]
 
 
@@ -90,7 +91,7 @@ def convolution(x: jax.Array, w: jax.Array, /, *, how: Windows) -> jax.Array:
     padding: Any = how.padding
     x_dilation: Any = how.x_dilation
     if any(min(pair) < 0 for pair in padding):
-        # XLA's convolutions on the CPU read outside of x where one end is cut and the other padded
+        # XLA convolutions on the CPU read outside of x if one end is cut and the other padded
         cuts = [(min(low, 0), min(high, 0), d - 1) for (low, high), d in zip(padding, x_dilation, strict=True)]
         x = jax.lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (0, 0, 0), *cuts])
         padding, x_dilation = [(max(low, 0), max(high, 0)) for low, high in padding], [1] * len(padding)
@@ -117,7 +118,7 @@ def scatter_add(g: jax.Array, /, *indices: Any, index: tuple[Any, ...], shape: t
 def _padded(g: jax.Array, index: tuple[Any, ...], shape: tuple[int, ...]) -> jax.Array:
     """Return zeros with ``g`` at an index of slices and integers.
 
-    XLA fuses this with the sums around it, and a scatter with nothing.
+    XLA fuses this with the sums around it, but does not fuse a scatter.
     """
     lengths, flipped, padding = [], [], []
     for axis, (entry, n) in enumerate(zip((e for e in index if e is not None), shape, strict=True)):
@@ -132,7 +133,7 @@ def _padded(g: jax.Array, index: tuple[Any, ...], shape: tuple[int, ...]) -> jax
 
 
 def searchsorted(x1: jax.Array, x2: jax.Array, /, *, side: str = "left") -> jax.Array:
-    # JAX returns 32 bits; the standard wants the default dtype of indices
+    # JAX returns 32 bits; the standard requires the default dtype of indices
     return jnp.searchsorted(x1, x2, side=side).astype(jnp.asarray(0).dtype)
 
 
@@ -170,7 +171,7 @@ def _device_of(x: jax.Array) -> Any:
 
 
 def _from_host(a: np.ndarray, device: Any) -> jax.Array:
-    # a copy, as device_put may keep the memory that it is given
+    # a copy, because device_put may keep the given memory
     own = jax.device_put(np.array(a), device)
     if own.dtype != a.dtype:
         raise DtypeError(
@@ -258,7 +259,7 @@ file_forms("jax", _form)
 # ------------------------------------------------------------------ random numbers
 
 _XP = SimpleNamespace(**{**vars(BACKEND.xp), "arange_like": lambda x, n: jnp.arange(n)})
-"""The namespace of the generic draws. Under a trace an array has no device."""
+"""The namespace of the generic draws. In a trace, an array has no device."""
 
 
 def _refuse(wrong: bool, what: str, remedy: str) -> None:
@@ -276,7 +277,7 @@ def _on_host(*arrays: jax.Array) -> bool:
 def _blocks(counter: philox.Block, key: tuple[Any, Any]) -> philox.Block:
     """Compute ``philox.blocks`` by a loop of the compiled program.
 
-    Without a loop the rounds take a second to compile wherever they are used.
+    Without a loop, the rounds need a second to compile at each use.
     """
 
     def turn(_: Any, state: Any) -> Any:
@@ -287,7 +288,7 @@ def _blocks(counter: philox.Block, key: tuple[Any, Any]) -> philox.Block:
 
 @cache
 def _compiled(name: str, settings: tuple[tuple[str, Any], ...], dtype: str | None) -> Callable[..., Any]:
-    """Return the generic function, compiled once for each set of settings.
+    """Return the generic function, compiled once for each set of keyword arguments.
 
     Its result is cast to ``dtype`` unless that is None.
     """
@@ -301,10 +302,10 @@ def _compiled(name: str, settings: tuple[tuple[str, Any], ...], dtype: str | Non
 
 
 def _draw(name: str, key: jax.Array, *arrays: jax.Array, **settings: Any) -> jax.Array:
-    """Draw by NumPy's Philox on the CPU, else by the compiled generic form."""
+    """Draw by the NumPy Philox generator on the CPU, otherwise by the compiled generic form."""
     kind = settings.get("dtype", "int32")
     _refuse(jax.dtypes.canonicalize_dtype(kind) != kind, f"has no {kind}", "name another dtype")
-    # the library's own dtype of indices
+    # the dtype of indices in the library
     dtype = str(jax.dtypes.canonicalize_dtype(np.int64)) if name == "permutation" else None
     if _on_host(key, *arrays):
         values = getattr(host_random, name)(*map(np.asarray, (key, *arrays)), **settings)

@@ -1,7 +1,7 @@
 """MLX: arrays in the memory that CPU and Apple GPUs share.
 
-Its functions have other signatures than the standard's, and its arrays have no device: MLX computes on its default
-device, which ``mlx.core.set_default_device`` chooses.
+Signatures differ from the standard, and arrays have no device: MLX computes on its default device, which
+``mlx.core.set_default_device`` chooses.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _WIDE = {"bool": mx.int64, "signed integer": mx.int64, "unsigned integer": mx.ui
 
 
 def _made(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function that makes arrays: there is one memory, and no device to name."""
+    """Wrap a function that creates arrays. There is one memory, and no device to choose."""
 
     def make(*args: Any, device: Any = None, copy: bool | None = None, **settings: Any) -> Any:
         return function(*args, **settings)
@@ -28,18 +28,18 @@ def _made(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _indices(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function to return int64, the standard's dtype of indices."""
+    """Wrap a function to return int64, the dtype of indices in the standard."""
     return lambda *args, **settings: mx.astype(function(*args, **settings), mx.int64)
 
 
 def _argsort(x: mx.array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> mx.array:
-    if descending:  # of equal elements the first comes first, as MLX sorts stably
+    if descending:  # equal elements keep their order, as MLX sorts stably
         return x.shape[axis] - 1 - mx.flip(_argsort(mx.flip(x, axis=axis), axis=axis), axis=axis)
     return mx.astype(mx.argsort(x, axis=axis), mx.int64)
 
 
 def _total(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a sum or product to take a dtype, by default of 64 bits for integers."""
+    """Wrap a sum or product to accept a dtype, by default of 64 bits for integers."""
 
     def call(x: mx.array, /, *, dtype: Any = None, **settings: Any) -> mx.array:
         return function(mx.astype(x, dtype or _WIDE.get(as_dtype(x.dtype).kind, x.dtype)), **settings)
@@ -80,7 +80,7 @@ def _svd(x: mx.array, /, *, full_matrices: bool = True) -> tuple[mx.array, ...]:
 
 
 def _only(name: str, **known: Any) -> Callable[..., Any]:
-    """Wrap a function of matrices that has one way to compute."""
+    """Wrap a function of matrices that supports one method."""
 
     def call(x: mx.array, /, **settings: Any) -> Any:
         if known | settings != known:
@@ -131,7 +131,7 @@ _FUNCTIONS = {
     "signbit": _signbit,
     "hypot": _hypot,
     "special": SpecialWords(evaluate=_in_own_dtype),
-    "linalg": {  # its eig is of single precision, and it cannot invert complex matrices
+    "linalg": {  # its eig has single precision, and it cannot invert complex matrices
         "svd": _svd,
         "svdvals": lambda x, /: mx.linalg.svd(x, compute_uv=False),
         "qr": _only("qr", mode="reduced"),

@@ -1,7 +1,7 @@
-"""The special functions of the array libraries, by the names of SciPy.
+"""The special functions of the array libraries, by their SciPy names.
 
 ``xp.special`` of a backend is a ``SpecialWords``. A function that it does not have is evaluated in its generic form, by
-operations of the array API standard. The libraries' modules are imported at the first search.
+operations of the array API standard. The modules of the libraries are imported at the first search.
 """
 
 import importlib
@@ -21,12 +21,12 @@ ELEMENTWISE = (
     "kl_div", "log_expit", "log_ndtr", "logit", "ndtr", "ndtri", "polygamma", "rel_entr", "sinc", "xlog1py",
     "xlogy", "y0", "y1",
 )  # fmt: skip
-"""The names of the functions that a backend may have. Arguments stand in SciPy's order."""
+"""The names of the functions that a backend may have. Arguments are in the order of SciPy."""
 
 
 def in_double(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
     """Evaluate a generic form in float64, and cast the result to ``dtype``."""
-    # every element goes through every branch, and NumPy would warn in those that are not chosen
+    # every element goes through every branch, and NumPy would issue warnings in branches that are not chosen
     with np.errstate(all="ignore"):
         out = form(xp, *(xp.astype(a, xp.float64, copy=False) for a in arrays), **settings)
         return xp.astype(out, dtype, copy=False)
@@ -35,8 +35,8 @@ def in_double(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any
 class SpecialWords:
     """The special functions of a library, which ``functions`` returns on first use.
 
-    ``evaluate(xp, form, dtype, *arrays, **settings)`` runs a generic form on arrays of one floating dtype and gives
-    ``dtype`` again; by default in float64, which the forms are written for.
+    ``evaluate(xp, form, dtype, *arrays, **settings)`` runs a generic form on arrays of one floating dtype and returns
+    ``dtype`` again. By default it runs in float64, for which the forms are written.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class SpecialWords:
         self.evaluate = evaluate
 
     def find(self, name: str) -> Function | None:
-        """Return the library's own function of that name, or None."""
+        """Return the library function of that name, or None."""
         return self.functions().get(name)
 
 
 def _of_module(module: ModuleType, names: Mapping[str, str] | None = None, without: tuple[str, ...] = ()) -> Any:
-    """Return the functions of a module, by ``names`` where its own names differ."""
+    """Return the functions of a module; ``names`` maps names that differ."""
     called = {name: name for name in ELEMENTWISE if name not in without} | dict(names or {})
     return {name: getattr(module, own) for name, own in called.items() if hasattr(module, own)}
 
@@ -71,11 +71,11 @@ def _scipy() -> Mapping[str, Function]:
 
 
 _AT_ONCE = 4096
-"""Elements given to a generic form at a time: some need a thousand times the memory of their arguments."""
+"""Elements passed to a generic form at a time: some need a thousand times the memory of their arguments."""
 
 
 def _form_where(far: Function, xp: Any, module: ModuleType, name: str, forms: str = "incomplete_forms") -> Function:
-    """Return a library's function, replaced by the generic form for the elements that ``far`` of the arrays chooses."""
+    """Return a library function, replaced by the generic form for elements that ``far`` selects."""
 
     def evaluated(*arrays: Any) -> Any:
         out = getattr(module, name)(*arrays)
@@ -93,37 +93,37 @@ def _form_where(far: Function, xp: Any, module: ModuleType, name: str, forms: st
 
 
 def _tail_of_gamma(xp: Any, a: Any, x: Any) -> Any:
-    """Return where the series of SciPy and CuPy, of at most 2,000 terms, end too early."""
+    """Return a mask of elements for which the series of SciPy and CuPy (at most 2,000 terms) end too early."""
     return (a > 1e5) & (a < math.inf) & (abs(x - a) > 4 * xp.sqrt(abs(a)))
 
 
 def _large_of_beta(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """Return where CuPy has fewer than 11 digits: 10 if a parameter is 1e4, 8 at 1e6, 1 at 1e8."""
+    """Return a mask of elements for which CuPy has fewer than 11 digits: 10 at 1e4, 8 at 1e6, 1 at 1e8."""
     return (a + b > 1e3) & (a + b < math.inf)
 
 
 def _hard_of_hypergeometric(xp: Any, a: Any, b: Any, c: Any, z: Any) -> Any:
-    """Return where SciPy's is not measured to 1e-10; its error is above 1e-6 for one in fifty parameters up to 20."""
+    """Return a mask of elements without a measured error of 1e-10 in SciPy, whose error can exceed 1e-6."""
     easy = (abs(a) <= 6) & (abs(b) <= 6) & (c >= 0.5) & (c <= 6) & (z >= -1) & (z <= 0.9)
     return ~easy
 
 
 def _betainc(module: ModuleType, *arrays: np.ndarray) -> Any:
-    """Return SciPy's ``betainc`` in double precision: in single it overflows for large parameters."""
+    """Return ``betainc`` of SciPy in double precision: in single precision, large parameters overflow."""
     return module.betainc(*(x.astype(np.float64, copy=False) for x in arrays)).astype(arrays[0].dtype, copy=False)
 
 
 def _gammaln(module: ModuleType, x: np.ndarray) -> Any:
-    """Return SciPy's ``gammaln``, with -log(abs(x)) near 0, where SciPy's overflows."""
+    """Return ``gammaln`` of SciPy, and -log(abs(x)) near 0, at which it overflows."""
     out = module.gammaln(x)
     small = (np.abs(x) < 1e-300) & (x != 0)
     return np.where(small, -np.log(np.abs(np.where(small, x, 1))), out).astype(x.dtype) if small.any() else out
 
 
 def _iv(module: ModuleType, v: np.ndarray, x: np.ndarray) -> Any:
-    """Return SciPy's ``iv``, with the first term of the power series near 0.
+    """Return ``iv`` of SciPy, with the first term of the power series near 0.
 
-    SciPy's underflows early there or is NaN.
+    The SciPy function underflows early there or is NaN.
     """
     out = module.iv(v, x)
     small = (np.abs(x) < 1e-100) & (x != 0)
@@ -141,7 +141,7 @@ def _iv(module: ModuleType, v: np.ndarray, x: np.ndarray) -> Any:
 
 def _cupyx() -> Mapping[str, Function]:
     module = importlib.import_module("cupyx.scipy.special")
-    # CuPy has no kernel of its own for these, or one of another signature; its i0e and i1e are exp(-abs(x)) times a
+    # CuPy has no kernel for these, or one with another signature; its i0e and i1e are exp(-abs(x)) times a
     # number that overflows
     own = _of_module(module, without=("i0e", "i1e", "iv", "jn", "sinc"))
     far = {"gammainc": _tail_of_gamma, "gammaincc": _tail_of_gamma, "betainc": _large_of_beta}
@@ -150,8 +150,8 @@ def _cupyx() -> Mapping[str, Function]:
 
 def _torch() -> Mapping[str, Function]:
     torch = importlib.import_module("torch")
-    # measured against mpmath: ndtr is 0 in the tail, logit loses digits at 1/2, the incomplete gamma functions have 9
-    # digits and the Bessel functions j and y (bessel_j0 and so on) 7; polygamma wants its order as a number
+    # measured with mpmath: ndtr is 0 in the tail, logit loses digits at 1/2, the incomplete gamma functions have 9
+    # digits and the Bessel functions j and y (bessel_j0 and so on) 7; polygamma requires its order as a number
     own = _of_module(torch.special, without=("gammainc", "gammaincc", "logit", "ndtr", "polygamma", "sinc"))
     own["log_expit"] = torch.nn.functional.logsigmoid
     return own
@@ -165,17 +165,17 @@ _JAX_WITHOUT = (
 
 def _jax() -> Mapping[str, Function]:
     module, xp = importlib.import_module("jax.scipy.special"), importlib.import_module("jax.numpy")
-    # measured against mpmath: polygamma is wrong for x < 0, log_ndtr has 1 digit above 8, beta and betaln 7, the
+    # measured with mpmath: polygamma is wrong for x < 0, log_ndtr has 1 digit above 8, beta and betaln 7, the
     # incomplete gamma functions 9, erfinv 11, and logit and rel_entr cancel; exp1 and expi are not measured
     own = _of_module(module, without=_JAX_WITHOUT)
-    # betainc has 8 digits at parameters of 1e6 and none at 1e8; the generic form takes 20 s to compile
+    # betainc has 8 digits at parameters of 1e6 and none at 1e8; the generic form needs 20 s to compile
     return own | {
         "betainc": lambda a, b, x: xp.where((a + b > 1e6) & (a + b < math.inf), math.nan, own["betainc"](a, b, x))
     }
 
 
 def _in_jax(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:
-    """Evaluate a generic form in float64, or in float32 where the 64-bit mode is off."""
+    """Evaluate a generic form in float64, or in float32 if the 64-bit mode is off."""
     jax = importlib.import_module("jax")
     if jax.config.jax_enable_x64:
         return in_double(xp, form, dtype, *arrays, **settings)

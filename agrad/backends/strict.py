@@ -1,4 +1,4 @@
-"""array-api-strict: the standard alone, on several devices that refuse to mix.
+"""array-api-strict: only the standard, on several devices that cannot be mixed.
 
 Its arrays hold NumPy arrays, which have views and an order in memory.
 """
@@ -15,7 +15,7 @@ from agrad.backends.special import SpecialWords, in_double
 
 
 def _in_double(xp: Any, form: Any, dtype: Any, *arrays: Any, **settings: Any) -> Any:
-    # on NumPy, as the library's checks of a form's thousand operations take a second
+    # on NumPy, because the library's checks of a form's thousand operations need a second
     found = in_double(host.BACKEND.xp, form, arrays[0]._array.dtype, *(a._array for a in arrays), **settings)
     return strict.asarray(found, device=arrays[0].device)
 

@@ -1,4 +1,4 @@
-"""Blocks of long arrays on threads: NumPy releases the interpreter's lock."""
+"""Blocks of long arrays on threads. NumPy releases the interpreter's lock."""
 
 import contextvars
 import itertools
@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 BLOCK_BYTES = 1 << 18
-"""Bytes of a block of the widest array, measured. With shorter blocks threads wait for the interpreter's lock, which
-each operation takes twice: arrays of ten million elements took 1.3 to 2.1 times as long with 64 KiB."""
+"""Bytes of a block of the widest array, measured. With shorter blocks, threads wait for the interpreter's lock, which
+each operation acquires twice: arrays of ten million elements needed 1.3 to 2.1 times as long with 64 KiB."""
 
 THREADED = 8
-"""The number of blocks of that size from which on it is worth waking other threads."""
+"""The number of such blocks from which it is worth waking other threads."""
 
 _starting = threading.Lock()
 _pool: list[ThreadPoolExecutor] = []
@@ -25,7 +25,7 @@ def cores() -> int:
 
 
 def pool() -> ThreadPoolExecutor | None:
-    """Return the threads that help the calling one; None on one processor."""
+    """Return the threads that help the calling thread; None on one processor."""
     if cores() < 2:
         return None
     with _starting:
@@ -46,9 +46,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_blocks(work: Callable[[Callable[[], int]], Any], count: int, at_least: int = THREADED) -> None:
-    """Call ``work(take)`` on each thread. ``take()`` returns the number of a block.
+    """Call ``work(take)`` on each thread. ``take()`` returns the index of a block.
 
-    Each number is returned once; a number of ``count`` or more means that no block is left. Fewer blocks than
+    Each index is returned once. An index of ``count`` or more means that no block is left. Fewer blocks than
     ``at_least`` wake no other thread.
     """
     take = itertools.count().__next__
@@ -56,7 +56,7 @@ def run_blocks(work: Callable[[Callable[[], int]], Any], count: int, at_least: i
     if helpers is None:
         work(take)
         return
-    # the helpers run in the caller's context, which holds NumPy's handling of floating point errors
+    # the helpers run in the caller's context, which contains the NumPy settings for floating-point errors
     futures = [helpers.submit(contextvars.copy_context().run, work, take) for _ in range(cores() - 1)]
     try:
         work(take)

@@ -1,4 +1,4 @@
-"""PyTorch: its tensors as arrays, without its own autograd."""
+"""PyTorch: its tensors as arrays, without recording by PyTorch autograd."""
 
 import math
 from functools import partial
@@ -21,7 +21,7 @@ from agrad.shapes import ARRAY
 
 
 def subtract(x1: Any, x2: Any, /) -> torch.Tensor:
-    """Subtract; numbers and Booleans as in NumPy, where 1 - mask is an integer array."""
+    """Subtract. As in NumPy, 1 - mask is an integer array."""
     try:
         return compat.subtract(x1, x2)
     except RuntimeError:
@@ -37,19 +37,19 @@ def subtract(x1: Any, x2: Any, /) -> torch.Tensor:
 def _index_tensor(entry: Any, device: torch.device) -> torch.Tensor:
     if not isinstance(entry, torch.Tensor):
         entry = torch.from_numpy(np.array(host_index(entry, np.asarray)))
-    # PyTorch reads uint8 as a mask, and has no other unsigned or short index
+    # PyTorch interprets uint8 as a mask, and supports no other unsigned or short index
     return entry.to(device, entry.dtype if entry.dtype == torch.bool else torch.int64)
 
 
 def _is_odd(entry: Any) -> bool:
-    """Return True if PyTorch and NumPy read an entry of an index differently."""
+    """Return True if PyTorch and NumPy interpret an entry of an index differently."""
     if isinstance(entry, torch.Tensor):
         return entry.dtype == torch.bool and not (entry.ndim and entry.numel())
     return isinstance(entry, (bool, np.bool_)) or (isinstance(entry, slice) and (entry.step or 1) < 0)
 
 
 def _at(x: torch.Tensor, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[torch.Tensor, tuple[Any, ...]]:
-    """Return x and the index, both flat where PyTorch and NumPy read it differently."""
+    """Return x and the index, both flat if PyTorch and NumPy interpret it differently."""
     if not indices and not any(map(_is_odd, index)):
         return x, index
     arrays = [_index_tensor(entry, x.device) for entry in indices]
@@ -57,14 +57,14 @@ def _at(x: torch.Tensor, indices: tuple[Any, ...], index: tuple[Any, ...]) -> tu
     entries = [next(rest) if entry is ARRAY else entry for entry in index]
     odd = any(map(_is_odd, entries))
     if len(arrays) < len(index) and any(a.ndim for a in arrays) and not odd:
-        # beside index arrays an integer is an index array in NumPy, and is not in PyTorch
+        # mixed with index arrays, an integer is an index array in NumPy, but not in PyTorch
         entries = [_at_least_1d(entry, x.device) for entry in entries]
         if Ellipsis in index:
             place = index.index(Ellipsis)
             missing = x.ndim - sum(a.ndim if a.dtype == torch.bool else 1 for a in entries if hasattr(a, "ndim"))
             missing -= sum(isinstance(entry, slice) for entry in entries)
             entries[place : place + 1] = [slice(None)] * missing
-            # an Ellipsis of no axes separates index arrays in NumPy, and does not in PyTorch
+            # an Ellipsis of zero axes separates index arrays in NumPy, but not in PyTorch
             odd = not missing and sum(hasattr(entry, "ndim") for entry in entries) > 1
     if odd:
         where = positions(index, [a.cpu().numpy() for a in arrays], tuple(x.shape))
@@ -115,9 +115,9 @@ def setitem(x: torch.Tensor, value: Any, /, *indices: Any, index: tuple[Any, ...
 
 
 def convolution(x: torch.Tensor, w: torch.Tensor, /, *, how: Windows) -> torch.Tensor:
-    """Call PyTorch's convolution, or for zeros between elements its transposed one."""
+    """Call the PyTorch convolution, transposed for zeros between elements."""
     f, (strides, padding, x_dilation, w_dilation, groups) = torch.nn.functional, how
-    if not x.numel() or not w.numel():  # PyTorch refuses some of them
+    if not x.numel() or not w.numel():  # PyTorch raises for some of them
         return x.new_zeros((x.shape[0], w.shape[0], *how.lengths(x.shape, w.shape)))
     if all(step == 1 for step in x_dilation):
         return _CONVOLUTIONS[x.ndim - 3](_framed(x, padding), w, None, strides, 0, w_dilation, groups)
@@ -134,15 +134,16 @@ _CONVOLUTIONS = (torch.nn.functional.conv1d, torch.nn.functional.conv2d, torch.n
 
 
 def _framed(x: torch.Tensor, padding: Any) -> torch.Tensor:
-    """Return ``x`` with zeros around it; a negative padding cuts."""
+    """Return ``x`` with zeros around it. A negative padding removes elements."""
     flat = [n for pair in reversed(padding) for n in pair]
     return torch.nn.functional.pad(x, flat) if any(flat) else x
 
 
 def _derivative(place: int, g: Any, x: Any, w: Any, how: Windows) -> Any:
-    """Return PyTorch's derivative by ``x`` (place 0) or ``w`` (1); of that array only the shape is read.
+    """Return the PyTorch derivative with respect to ``x`` (place 0) or ``w`` (1); only its shape is read.
 
-    PyTorch has it without zeros between elements, with as many around on both sides, and conjugates complex numbers.
+    PyTorch supports it without zeros between elements, with equal padding on both sides, and conjugates complex
+    numbers.
     """
     evenly = set(how.x_dilation) == {1} and all(low == high >= 0 for low, high in how.padding)
     if not evenly or not g.is_floating_point() or not (g.numel() and x.numel() and w.numel()):
@@ -187,7 +188,7 @@ def scatter_add(g: torch.Tensor, /, *indices: Any, index: tuple[Any, ...], shape
 def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torch.Tensor:
     dtype = compat.result_type(x1, x2)
     x1, x2 = x1.to(dtype), x2.to(dtype)
-    # PyTorch's own takes no unsigned integers but uint8; equal integers have equal bits
+    # the PyTorch function supports no unsigned integers except uint8; equal integers have equal bits
     if dtype == torch.uint64:
         x1, x2 = x1.view(torch.int64), x2.view(torch.int64)
     elif dtype in (torch.uint16, torch.uint32):
@@ -196,7 +197,7 @@ def isin(x1: torch.Tensor, x2: torch.Tensor, /, *, invert: bool = False) -> torc
 
 
 def searchsorted(x1: torch.Tensor, x2: torch.Tensor, /, *, side: str = "left") -> torch.Tensor:
-    # PyTorch warns of the copies that it would make itself
+    # PyTorch issues warnings for the copies that it would create itself
     return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side)
 
 
@@ -215,7 +216,7 @@ def unique_all(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
 def matmul(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
     """Multiply matrices.
 
-    A sparse one multiplies all columns of a batch at once, as PyTorch has no product of it with batches.
+    A sparse matrix multiplies all columns of a batch at once, because PyTorch does not multiply it with batches.
     """
     try:
         return compat.matmul(x1, x2)
@@ -323,7 +324,7 @@ BACKEND = Backend(
 
 def solve_or_nan(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
     dtype = torch.promote_types(x1.dtype, x2.dtype)
-    # matrices that PyTorch would take for a batch of vectors
+    # matrices that PyTorch would interpret as a batch of vectors
     x2 = x2[None] if x1.shape[:-1] == x2.shape else x2
     found, info = torch.linalg.solve_ex(x1.to(dtype), x2.to(dtype))
     return found.masked_fill((info != 0)[..., None, None], math.nan)
@@ -366,7 +367,7 @@ _file_softmax("log_softmax")
 # ------------------------------------------------------------------ random numbers
 
 _FROM_HOST = 1 << 20
-"""The number of words up to which the host draws for another device. An estimate: 450 launches take as long as these
+"""The number of words up to which the host draws for another device. An estimate: 450 launches cost as much as these
 words at 3 ns each and a copy."""
 
 
@@ -379,7 +380,7 @@ def _on_host(*arrays: torch.Tensor) -> bool:
 
 
 def _draw(name: str, key: torch.Tensor, *arrays: torch.Tensor, **settings: Any) -> torch.Tensor:
-    """Draw by NumPy's Philox, but long draws for another device by operations there."""
+    """Draw by the NumPy Philox generator; long draws for another device use operations there."""
     if not _on_host(key) and _count(settings) > _FROM_HOST:
         found: torch.Tensor = getattr(philox, name)(BACKEND.xp, philox.generic(BACKEND.xp, key), **settings)
         return found

@@ -1,8 +1,8 @@
 """Bodies: functions that control flow calls, as programs, and their derivatives.
 
-A body trace is the newest level while the function runs. It records every operation of the function. Values of older
-levels become inputs of the program (captures). To differentiate a program, it is interpreted at a level of derivatives,
-whose operations a further trace records.
+While a function runs, its body trace is the innermost nesting level. It records every operation of the function. Values
+of other levels become inputs of the program (captures). To differentiate a program, it is interpreted inside a
+transform, whose operations another trace records.
 """
 
 import math
@@ -45,7 +45,7 @@ class StatefulBody(Exception):
 class BodyTrace(Trace):
     """The trace of a function that control flow calls.
 
-    ``captures`` is True if it may use values of older levels. ``moved`` has replacements of captured values, by
+    ``captures`` is True if it may use values of outer levels. ``moved`` contains replacements of captured values, by
     ``capture_key``.
     """
 
@@ -63,11 +63,11 @@ class BodyTrace(Trace):
         self.outer: Any = mode().trace if captures else None
         self.keeps_values: bool = getattr(mode().trace, "keeps_values", True)
         self.captured_values: dict[Any, tuple[Any, Variable]] = {}
-        """Values of older levels, and their variables."""
+        """Values of outer levels, and their variables."""
         self.tensors: bool = False
         """True if the function closes over a Tensor. Its results are then Tensors."""
         self.examples: dict[Variable, Any] = {}
-        """A raw array for each variable."""
+        """A plain array for each variable."""
 
     def array(self, raw: Any) -> Tensor:
         """See ``Trace.array``."""
@@ -82,7 +82,7 @@ class BodyTrace(Trace):
         return number
 
     def captured(self, value: Any) -> Any:
-        """Return a Tensor of an older level as one of this level, and other values as is."""
+        """Return a Tensor of an outer level as one of this level, and other values as is."""
         if self.evaluating:
             return value
         if isinstance(value, Tensor) and value.level.id < self.id:
@@ -99,7 +99,7 @@ class BodyTrace(Trace):
         return value
 
     def capture(self, value: Any) -> Variable:
-        """Return the variable of a value of an older level, or of a number of the host."""
+        """Return the variable of a value of an outer level, or of a number of the host."""
         if isinstance(value, TracedNumber):
             key: Any = id(value.variable)
             made = variable_like(value.value)
@@ -174,7 +174,7 @@ class BodyTrace(Trace):
             self.outer.check_known(args)
 
     def check_known_holder(self, holder: Any) -> None:
-        """Raise ``StatefulBody`` for an object from outside: programs have no state."""
+        """Raise ``StatefulBody`` for an object from outside. Programs have no state."""
         if id(holder) not in self.holders:
             raise StatefulBody(type(holder).__name__)
 
@@ -247,7 +247,7 @@ class BodyTrace(Trace):
         def primal(given: list[Any]) -> Sequence[Any]:
             return rules.primal(replaced(values, places, given))
 
-        # of the age of this level, because newer levels may take part
+        # recorded at this level, because inner transforms may have called the function
         body = traced_body(primal, [values[i] for i in places], rules.name, level_id=self.id)
         if body.captures:
             raise TracedValueError(
@@ -262,7 +262,7 @@ class BodyTrace(Trace):
 
 
 def id_above(*levels: Any) -> Any:
-    """Return the number of a trace that is just newer than some levels."""
+    """Return the number of a trace that is just newer than the given levels."""
     newest = max(level.id for level in levels)
     return (newest + math.floor(newest) + 1) / 2
 
@@ -276,7 +276,7 @@ def _is_within(value: Any, level: Any) -> bool:
 
 
 def example(value: Any) -> Any:
-    """Return the primal of a Tensor for the first batch element, as a raw array."""
+    """Return the primal of a Tensor for the first batch element, as a plain array."""
     if isinstance(value, TracedNumber):
         return value.value
     if not isinstance(value, Tensor):
@@ -307,7 +307,7 @@ class StopGradient(_LastOperand):
     name = "stop_gradient"
     arrays: tuple[str, ...] = ("x",)
     sparsity = "picks"
-    kind = "reshape"  # to the shape that it has
+    kind = "reshape"  # to its own shape
 
     def bind(self, *args: Any, **settings: Any) -> Any:
         """See ``Operation.bind``."""
@@ -374,8 +374,8 @@ class RecomputedCall(ProgramCall):
 class CustomRuleCall(ProgramCall):
     """A call of a function with custom rules.
 
-    ``places`` are the indices of the operands that are inputs of ``program``, ``kept`` the indices of its outputs that
-    are results.
+    ``places`` are the indices of the operands that are inputs of ``program``, ``kept`` the indices of the outputs of
+    ``program`` that are results.
     """
 
     def __init__(self, rules: Rules, program: Program, places: Sequence[int], kept: Sequence[int]) -> None:
@@ -403,11 +403,11 @@ class CustomRuleCall(ProgramCall):
 
 
 class Body(NamedTuple):
-    """The program of a function, with raw arrays like its variables."""
+    """The program of a function, with plain arrays like its variables."""
 
     program: Program
     captures: list[Any]
-    """The values of older levels, which are the first inputs."""
+    """The values of outer levels, which are the first inputs."""
     examples: Mapping[Variable, Any]
     tensors: bool
     """True if the function closes over a Tensor."""
@@ -432,7 +432,7 @@ def _running(trace: BodyTrace) -> Iterator[None]:
 def traced_body(
     function: Flat, examples: Sequence[Any], named: str, captures: bool = True, level_id: Any = None, moved: Any = None
 ) -> Body:
-    """Trace a function of Tensors like the raw arrays ``examples``; see ``BodyTrace``.
+    """Trace a function of Tensors like the arrays ``examples``; see ``BodyTrace``.
 
     Raises ``TracedValueError`` if the function writes to its arguments.
     """
@@ -458,7 +458,7 @@ def _body(trace: BodyTrace, inputs: Sequence[Variable], outputs: Sequence[Any], 
 def compiled(program: Program, kind: type | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """Return the function of a program for arrays of one type, from inputs to outputs.
 
-    On JAX it is a function that JAX can trace.
+    For JAX arrays, JAX can trace the function.
     """
     backend = None if kind is None else backend_of_type(kind)
     if backend is None or backend.name != "jax":

@@ -117,10 +117,10 @@ class Switch(ControlFlow):
         return outs
 
     def _of_members(self, k: int, level: Batch, chosen: Any, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        """Return the results of a branch for the batch elements that take it, and any values for the others.
+        """Return the results of a branch for its own batch elements, and any values for the others.
 
-        The others get the operands of an element that takes it, and the branch does not run if none does. Their own
-        values could raise an error.
+        The other elements use the operands of an element that takes the branch, because their own values could raise.
+        If no element takes the branch, it does not run.
         """
         members = level.members
         made = self.once(("members", k, members, tuple(flags)), self._or_nothing, k, flags, members)
@@ -163,7 +163,7 @@ def _may_raise(instruction: Instruction) -> bool:
 def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, list[int]]:
     """Return the choice with residuals, the choice of the pullbacks, and the indices of outputs with cotangents.
 
-    Each branch returns its residuals, and constants for those of the other branches.
+    Each branch returns its residuals, and constants for the residuals of the other branches.
     """
     branches = [pulled(program, own.examples, active, 0, own.name) for program in own.programs]
     made = [[v for v in b.residuals() if v not in b.inputs] for b in branches]

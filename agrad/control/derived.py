@@ -56,7 +56,7 @@ def pushed(program: Program, examples: Sequence[Any], active: Sequence[int], nam
 
 
 def ones_like(raw: Any) -> Any:
-    """Return ones like a raw array."""
+    """Return an array of ones like another array."""
     return NAMESPACES[type(raw)].ones_like(raw)
 
 
@@ -141,8 +141,8 @@ def mapped(
 ) -> MappedBody:
     """Trace a program for all batch elements.
 
-    ``flags`` is True for inputs with the mapped axis, in front. ``wanted`` are the outputs that must have it.
-    ``finish`` is a function of the inputs and outputs, Tensors of the batch level, which returns other outputs.
+    ``flags`` is True for inputs whose first axis is the mapped axis. ``wanted`` are the outputs that must have it.
+    ``finish`` is a function of the inputs and outputs, Tensors inside ``vmap``, which returns other outputs.
     """
     seen: list[bool] = []
 

@@ -61,7 +61,7 @@ def _length(xs: Any, leaves: Sequence[Any], length: int | None) -> int:
             raise ShapeError(f"scan: xs{place} must have an axis to scan along, got shape ()")
     lengths = {int(leaf.shape[0]) for leaf in leaves} | (set() if length is None else {as_index(length)})
     if not lengths:
-        raise ConfigurationError("scan: length must be given, because xs has no arrays. Pass the number of steps.")
+        raise ConfigurationError("scan: length must be an integer if xs has no arrays, got None. Pass the steps.")
     if len(lengths) > 1:
         raise ShapeError(f"scan: xs and length must have one length, got {', '.join(map(str, sorted(lengths)))}")
     count = lengths.pop()
@@ -140,7 +140,7 @@ def scan(
     if mode().trace is not None:
         try:
             return staged_scan(step, init, leaves, count, reverse, _piece(checkpoint, count))
-        except StatefulBody:  # for example a random generator: each step is traced by itself
+        except StatefulBody:  # for example a random generator: each step is traced separately
             pass
     order = range(count - 1, -1, -1) if reverse else range(count)
     carry, ys = _steps(step, init, leaves, order, _piece(checkpoint, count))
@@ -183,7 +183,7 @@ def _piece(checkpoint: bool | int, count: int) -> int:
 
 
 def _no_steps(step: Function, init: Any, leaves: Sequence[Any]) -> Any:
-    """Return the stacked results of no steps, like those of a step on zeros."""
+    """Return the stacked results of zero steps. Their shapes are found with a step on zeros."""
     with no_grad():
         zeros = [namespace_of((leaf,)).sum(leaf, axis=0, dtype=leaf.dtype) for leaf in leaves]
         _, y = step(init, zeros)
@@ -214,7 +214,7 @@ def _stacked(ys: Sequence[Any]) -> Any:
 
 
 def _arrays(parts: Sequence[Any]) -> Sequence[Any]:
-    """Return results of steps as arrays; Python numbers become arrays like those of other steps."""
+    """Return results of steps as arrays. Numbers become arrays like the results of other steps."""
     like = next((part for part in parts if is_array(part)), None)
     if like is None:
         return [array_of_number(part) for part in parts]

@@ -291,7 +291,7 @@ class _Branches:
         self.numbers: dict[int, Any] = {}
         """By index, an array like a result that is a number or a NumPy array in some branch, or None."""
         self.results: list[list[Any]] = []
-        """The results of each branch, with raw arrays."""
+        """The results of each branch, with plain arrays."""
         self._moved = _Moved()
         self.bodies = self._traced_all(functions)
         while self._moved.any_new(self.bodies, self.leaves):

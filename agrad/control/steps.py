@@ -25,8 +25,8 @@ from agrad.transforms.trees import replaced
 class ControlFlow(ProgramCall, Rules):
     """Base class of operations with sub-programs, from which their rules are derived.
 
-    ``programs`` accept the operands, or slices of them. ``examples`` has a raw array or a number for each input of a
-    program, and ``results`` has raw arrays like the results.
+    ``programs`` accept the operands, or slices of them. ``examples`` contains an array or a number for each input of a
+    program, and ``results`` contains arrays like the results.
     """
 
     sketches = True
@@ -137,8 +137,8 @@ def numpy_loop(
 ) -> Callable[[Values], tuple[list[Any], Sequence[int]]] | None:
     """Return all steps as one function of NumPy operands, or None if not possible.
 
-    ``length`` is None if a step also returns a condition. The function returns the results, and the indices of
-    those that share no memory with anything.
+    ``length`` is None if a step also returns a condition. The function returns the results, and the indices of the
+    results that share no memory with anything.
     """
     first, body = parted(program, counts)
     around = NumpyLoop(len(first.outputs), counts.carried, length, reverse)
@@ -267,7 +267,7 @@ def mapped_carry(
 ) -> tuple[MappedBody, list[bool]]:
     """Return a step for all batch elements, and flags of its mapped inputs.
 
-    A carried value has it if the result of the step has it.
+    A carried value is mapped if the result of the step is mapped.
     """
     wide = list(flags)
     while True:

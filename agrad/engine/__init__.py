@@ -1,4 +1,4 @@
-"""The engine: Tensors, levels, the backward pass and the notation of primitives.
+"""The engine: Tensors, nesting levels, the backward pass, notation of primitives.
 
 Its import registers the functions that the methods of Tensors find by name in ``CALLS``.
 """

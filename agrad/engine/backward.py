@@ -367,7 +367,7 @@ def product(g: Any, value: Any, target: Meta) -> Any:
 def fit(g: Any, target: Meta, broadcasts: bool, name: str, argument: str) -> Any:
     """Fit a cotangent to its argument: sum broadcast axes, restore the dtype.
 
-    Axes are summed only for a primitive that broadcasts. Otherwise, a wrong shape is an error in the rule.
+    Axes are summed only for a primitive that broadcasts. Otherwise, a wrong shape means that the rule is wrong.
     """
     if g is None:
         return None

@@ -1,6 +1,6 @@
-"""The batch level, which maps operations over a batch, and shared batching rules.
+"""The nesting level of ``vmap``, and shared batching rules.
 
-The data of a Tensor of a batch level has one axis more than its shape: the batch axis, which is the first. A batching
+The data of a Tensor inside ``vmap`` has one axis more than its shape: the batch axis, which is the first. A batching
 rule receives the data of the arguments and calls the primitive once for the batch. Most primitives use one of four
 shared rules:
 
@@ -39,7 +39,7 @@ MAPPED = object()
 
 
 class Batch(Level):
-    """A level of ``vmap`` over ``members`` batch elements, independent of ``no_grad``."""
+    """The nesting level of ``vmap`` over a batch, independent of ``no_grad``."""
 
     __slots__ = ("_written", "members")
 
@@ -193,7 +193,7 @@ def spread(xp: Any, value: Any, mapped: bool, members: int) -> Any:
 
 
 def through_all(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], by_axis: bool = False) -> Any:
-    """Evaluate an operation at all nested batch levels at once, or return None.
+    """Evaluate an operation for all nested batch levels at once, or return None.
 
     The operation treats leading axes as a batch. The axis of the oldest level is the first. ``by_axis``: the operation
     has options that number the axes.

@@ -76,7 +76,7 @@ def record_call(name: str, parents: Sequence[Node], outputs: int, pull: Pull, *,
 
 
 def recorded_part(value: Any) -> Any:
-    """Return an operand without the levels that do not record it."""
+    """Return an operand without the nesting levels that do not record it."""
     value = strip_constant_levels(value)
     while isinstance(value, Tensor) and value.level.derivative and not is_recording(value.level.id):
         value = strip_constant_levels(value.data)
@@ -84,7 +84,7 @@ def recorded_part(value: Any) -> Any:
 
 
 def newest_level(values: Sequence[Any]) -> Any:
-    """Return the newest level among the values, or None if there is no Tensor."""
+    """Return the newest nesting level of the values, or None without Tensors."""
     levels = [value.level for value in values if isinstance(value, Tensor)]
     return max(levels, key=lambda level: level.id, default=None)
 

@@ -1,7 +1,7 @@
 """Arrays of several libraries in one operation.
 
 NumPy arrays move to the selected backend, or to a backend whose library accepts them, with their derivatives. Any other
-mixture is an error.
+mixture raises.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,6 +1,6 @@
-"""Levels: the ways of recording an operation.
+"""Nesting levels: one for each running transform, and the global tape.
 
-The newest level among the arguments of a call processes it. The level evaluates the operation on the data of its
+The newest level among the arguments of a call processes the call. It evaluates the operation on the data of its
 Tensors, which calls the next older level, and finally computes on plain arrays. Then it records the operation. Levels
 are numbered in the order of creation. There is no stack of levels, so nothing remains on it if user code raises an
 error, and nested transforms cannot confuse their derivatives.
@@ -81,7 +81,7 @@ def dispatch(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], in
 
 
 class Level:
-    """Base class of the levels: it evaluates operations on the data of its Tensors."""
+    """Base class of nesting levels, which evaluate operations on their Tensors' data."""
 
     __slots__ = ("ended", "id")
 
@@ -205,7 +205,7 @@ def _are_alike(values: Sequence[Any]) -> bool:
 
 
 class Reverse(Level):
-    """A level of reverse mode, which records a node for each operation.
+    """The nesting level of reverse mode, which records a node for each operation.
 
     ``grad``, ``vjp`` and others open one; the global tape is one.
     """
@@ -236,7 +236,7 @@ class Reverse(Level):
 
 
 class Forward(Level):
-    """A level of forward mode: it stores tangents; memory does not grow with calls."""
+    """The nesting level of forward mode, which stores tangents instead of nodes."""
 
     __slots__ = ()
 
@@ -255,7 +255,7 @@ class Forward(Level):
 
 
 GLOBAL_TAPE = Reverse(0)
-"""The level of Tensors outside of transforms: always open, and older than all others."""
+"""The nesting level of Tensors outside of transforms: always open, and older than all others."""
 
 
 def lift(value: Any) -> Any:

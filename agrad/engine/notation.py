@@ -310,6 +310,6 @@ def _elementwise_doc(text: str, names: tuple[str, ...]) -> str:
         errors = "\nRaises\n------\nShapeError\n    If the shapes do not broadcast.\n"
     return (
         f"{text}\n\nParameters\n----------\n{', '.join(names)} : array\n    {taken}\n\n"
-        f"Returns\n-------\narray\n    Of the {shape} shape: a Tensor if one is given, else of the library.\n{errors}"
+        f"Returns\n-------\narray\n    Result of the {shape} shape, a Tensor if an argument is one.\n{errors}"
         f"{title[1:]}{examples}"
     )

@@ -33,7 +33,7 @@ def check_among(
     settings: Iterable[str] = (),
     options: Collection[str] = (),
 ) -> None:
-    """Raise an error for names that are not allowed, or settings that are not options."""
+    """Raise an error for names that are not allowed, or keywords that are not options."""
     unknown = [name for name in names if name not in allowed] + [name for name in settings if name not in options]
     if unknown:
         more = f" and, after a *, the options {', '.join(options)}" if options else ""

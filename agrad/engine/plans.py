@@ -80,7 +80,7 @@ def keeper(names: tuple[str, ...], entries: tuple[str, ...]) -> Callable[[Values
     pick = picker(places[len(metas) :])
     if not metas:
         return pick
-    # tuple.__new__, without a call of Meta, takes half the time
+    # tuple.__new__, without a call of Meta, needs half the time
     if len(metas) == 1:
         (i,) = metas
         return lambda values: (_new(Meta, (values[i].shape, values[i].dtype)), *pick(values))

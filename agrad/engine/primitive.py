@@ -31,7 +31,7 @@ Function = Callable[..., Any]
 
 
 class Rule:
-    """A derivative rule, whose parameters name the values that the tape stores."""
+    """A derivative rule, whose parameters determine the values that the tape stores."""
 
     __slots__ = ("function", "kept", "names", "part", "settings", "targets")
 
@@ -54,7 +54,7 @@ class Primitive(Operation):
     """An operation with its derivative rules; ``bind`` calls it."""
 
     definition: Function | None = None
-    """``f(xp, *arrays, **settings)`` by standard operations, if ``forward`` calls a library function."""
+    """``f(xp, *arrays, **options)`` by standard operations, if ``forward`` calls a library function."""
     operator: Function | None = None
     """The Python operator of the operation, for two arguments."""
     joins = True

@@ -14,8 +14,8 @@ from agrad.engine.tape import Meta
 from agrad.registry import namespace
 
 Push = Callable[[Sequence[Any], Sequence[Any], Any, dict[str, Any]], tuple[Any, ...]]
-"""Function of the tangents, the arguments inside the level, the output or outputs, and the options. It returns the
-tangents of the outputs, None for zero."""
+"""Function of the tangents, the arguments inside the nesting level, the output or outputs, and the options. It returns
+the tangents of the outputs, None for zero."""
 
 Part = Callable[[Values, dict[str, Any]], Any]
 """Function of the values and the options. It returns one summand of the tangents of the outputs."""

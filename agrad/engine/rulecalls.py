@@ -27,7 +27,7 @@ def rule_has_kernels(primitive: Any, rule: Any) -> bool:
 
 
 def _is_mapped(value: Any) -> bool:
-    """Return True for a Tensor of a batch level, under levels at which it is constant."""
+    """Return True for a Tensor of a batch level, inside levels at which it is constant."""
     while isinstance(value, Tensor):
         if value.node is not None:
             return type(value) is BatchedTensor

@@ -124,7 +124,7 @@ class Node:
 
 
 next_id: Callable[[], int] = itertools.count(1).__next__
-"""Serial numbers of nodes and levels; one call is atomic, so threads need no lock."""
+"""Serial numbers of nodes and nesting levels; one call is atomic, so threads need no lock."""
 
 
 def leaf_node(owner: Any = None) -> Node:
@@ -141,7 +141,7 @@ class Mode(NamedTuple):
     """The recording mode of this thread or task."""
 
     oldest: int = 0
-    """Levels with smaller numbers do not record."""
+    """Nesting levels with smaller numbers do not record."""
     anomaly: bool = False
     """True to stop at the first NaN or infinity."""
     inside_rule: bool = False

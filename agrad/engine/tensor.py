@@ -32,8 +32,9 @@ _NO_ARRAY = np.array(None, dtype=object)
 class Tensor(NumPyOperand):
     """Array of the array API standard that records the operation that computed it.
 
-    Create Tensors with ``agrad.asarray``. ``data`` is the array of the library (or, inside nested transforms, a Tensor
-    of an older level), ``level`` is the level that records it, and ``node`` its node on the tape, None for a constant.
+    Create Tensors with ``agrad.asarray``. ``data`` is the array of the library, or, inside nested transforms, a Tensor
+    of an outer transform. ``level`` is the transform that records it, and ``node`` its node on the tape, None for a
+    constant.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class Tensor(NumPyOperand):
 
     @property
     def raw(self) -> Any:
-        """The array of the array library, under all levels, without gradient."""
+        """The array of the array library, inside all transforms, without gradient."""
         data = self.data
         while isinstance(data, Tensor):
             data = data.data
@@ -102,7 +103,7 @@ class Tensor(NumPyOperand):
 
     @property
     def bare(self) -> Any:
-        """The plain or traced array, without the levels that record derivatives."""
+        """The plain or traced array, without the transforms that record derivatives."""
         data: Any = self
         while isinstance(data, Tensor) and data.level.derivative:
             data = data.data
@@ -520,7 +521,7 @@ def wrap(data: Any, level: Any, node: Node | Any = None) -> Tensor:
 
 
 def strip_constant_levels(value: Any) -> Any:
-    """Return the plain array, or the recorded Tensor, under constant levels.
+    """Return the plain array, or the recorded Tensor, inside constant levels.
 
     A Tensor is returned in a new wrapper, because the user may write to theirs before the tape is read.
     """

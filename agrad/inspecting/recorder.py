@@ -20,11 +20,11 @@ from agrad.inspecting.text import raw_of
 from agrad.transforms.trees import flatten, paths, unflatten
 
 BELOW_ALL = -1
-"""The number of the level of a recorder, the oldest, which every operation reaches."""
+"""The number of the nesting level of a recorder, the oldest, which every operation reaches."""
 
 
 class Recorder(Level):
-    """A level that adds a row for every operation on its Tensors.
+    """The nesting level that adds a row for every operation on its Tensors.
 
     The node of its Tensors is the number of a row. The level is older than all levels with derivatives, whose rules
     therefore add rows too.
@@ -141,7 +141,7 @@ def graph(
         return graph_of_tensors(outputs, gradients, names or {}, limit)
     if names or not (gradients is False or gradients is None):
         raise OperandError(
-            "graph: names and gradients must not be given for a function. Its inputs have the names of its parameters. "
+            "graph: names and gradients must be None for a function. Its inputs have the names of its parameters. "
             "Call agrad.graph(agrad.grad(f))(x) to show its gradient."
         )
 

@@ -68,7 +68,7 @@ def like_of(*values: Any) -> Any:
 
 
 def constant(values: Any, like: Tensor) -> Tensor:
-    """Return numbers or a NumPy array as a constant Tensor where ``like`` is."""
+    """Return numbers or a NumPy array as a constant Tensor on the device of ``like``."""
     # no copy is needed: nothing writes to the values
     values, backend = np.asarray(values), like.backend
     return agrad.asarray(values) if backend == "numpy" else agrad.asarray(values, backend=backend, device=like.device)
@@ -145,7 +145,7 @@ def is_concrete(x: Tensor) -> bool:
 
 
 def may_hold(condition: Any, *xs: Tensor) -> bool:
-    """Return False if no element meets a condition, where looking at values is free."""
+    """Return False if no element meets a condition and reading the values is free."""
     return not are_at_hand(*xs) or bool(condition(*[x.raw for x in xs]).any())
 
 
@@ -208,7 +208,7 @@ def inexact(x: Any) -> Tensor:
 
 
 def promoted(*xs: Tensor, least: Any = None) -> list[Tensor]:
-    """Convert Tensors to the dtype that NumPy promotes theirs and ``least`` to."""
+    """Convert Tensors to the dtype to which NumPy promotes their dtypes and ``least``."""
     kinds = [x.dtype for x in xs]
     if least is None and kinds.count(kinds[0]) == len(kinds):
         return list(xs)
@@ -277,7 +277,7 @@ def numeric(x: Tensor) -> Tensor:
 
 
 def truth(x: Tensor) -> Tensor:
-    """Convert numbers to Booleans: True where they are not 0."""
+    """Convert numbers to Booleans: True if they are not 0."""
     return x if x.dtype == agrad.bool else x != 0
 
 
@@ -309,7 +309,7 @@ def resized(x: Tensor, axis: int, n: int) -> tuple[int, ...]:
 
 
 def zeros(shape: tuple[int, ...], like: Tensor, dtype: Any = None) -> Tensor:
-    """Return zeros where ``like`` is, by default in its dtype."""
+    """Return zeros on the backend and device of ``like``, by default with its dtype."""
     return agrad.zeros(shape, dtype=like.dtype if dtype is None else dtype, backend=like.backend, device=like.device)
 
 
@@ -424,7 +424,7 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
 
 
 def masked(x: Tensor, where: Any, fill: Any) -> Tensor:
-    """Return ``x`` where ``where`` is True, otherwise ``fill``."""
+    """Return ``x`` if ``where`` is True, otherwise ``fill``."""
     if where is True:
         return x
     return agrad.where(cast(tensor(where, x), bool), x, of_dtype(fill, x))

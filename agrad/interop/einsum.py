@@ -84,7 +84,7 @@ def _einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **settings
 
 
 Step = tuple[Callable[..., Tensor], tuple[int, ...], dict[str, Any]]
-"""A function, the places of its operands among the operands of the whole and the results so far, and its settings."""
+"""A function, the indices of its operands among all operands and the results so far, and its keyword arguments."""
 
 
 @functools.lru_cache(maxsize=512)
@@ -206,7 +206,7 @@ class _Plan:
             return self.add(agrad.multiply, (a, b), label, shape)
 
         def counts(*groups: list[str]) -> Shape:
-            # a matrix product of vectors takes fewer axes; of a batch all have them
+            # a matrix product of vectors requires fewer axes; in a batch all have them
             return tuple([math.prod(size[c] for c in group) for group in groups if group or batch])
 
         lead = counts(batch) if batch else ()

@@ -69,7 +69,7 @@ def reduce(
     x = cast(tensor(array), dtype)
     fill = initial if ufunc.identity is None else ufunc.identity
     if where is not True and fill is None:
-        raise ValueError(f"numpy.{ufunc.__name__}.reduce has no identity, so where= requires initial=. Pass initial=.")
+        raise ValueError(f"numpy.{ufunc.__name__}.reduce has no identity. With where=, pass initial=.")
     if where is not True:
         x = masked(x, where, fill)
     over = {"axis": axes_of(axis, x.ndim), "keepdims": bool(keepdims)}
@@ -192,7 +192,7 @@ def _in_turns(function: Function, x: Tensor, places: np.ndarray, *operands: Tens
 
 
 def choose_where(result: Any, where: Any, out: Any, name: str) -> Any:
-    """Return a ufunc's result where ``where`` holds, and ``out`` elsewhere."""
+    """Return a ufunc's result for true elements of ``where``, otherwise ``out``."""
     if out is None:
         raise rejects(name, "where= without out= leaves other elements unset", "Pass out=, or use numpy.where")
     return masked(result, where, out)

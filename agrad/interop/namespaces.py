@@ -17,8 +17,9 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 class BoundNamespace(ModuleType):
     """Namespace of agrad, or a section of it, with new arrays on one backend.
 
-    Functions that create arrays use this backend by default. All other names are those of agrad. ``finish`` converts
-    the new Tensors. The namespace equals agrad, as many libraries compare the namespaces of their arguments.
+    Functions that create arrays use this backend by default. All other names are the same as in agrad. ``finish``
+    converts the new Tensors. The namespace equals agrad, because many libraries compare the namespaces of their
+    arguments.
     """
 
     def __init__(self, whole: Any, backend: str, finish: Callable[[Any], Any] = lambda made: made) -> None:
@@ -63,7 +64,8 @@ def array_namespace(tensor: agrad.Tensor, api_version: str | None) -> ModuleType
     """Return the namespace of a Tensor.
 
     It is the same object for all Tensors of a backend, and agrad itself for the selected backend. In a trace, the
-    namespace of a stand-in for a plain array creates stand-ins, as the namespace of a plain array creates plain arrays.
+    namespace of a Tensor that represents a plain array creates such Tensors, as the namespace of a plain array creates
+    plain arrays.
     """
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(f"api_version must be a version up to {_VERSIONS[-1]}, got {api_version!r}")

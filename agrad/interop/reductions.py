@@ -165,7 +165,7 @@ _place("argmin")
 
 
 def _is_number(x: Tensor, where: Any) -> Tensor:
-    """Return True where the array is not nan and ``where`` holds."""
+    """Return True for elements that are not NaN and for which ``where`` is true."""
     is_number = agrad.logical_not(agrad.isnan(x))
     return is_number if where is True else is_number & cast(tensor(where, x), bool)
 

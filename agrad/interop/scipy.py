@@ -118,7 +118,7 @@ def _over(function: Function, x: Any, radius: float, coefficients: list[float]) 
 
 
 def _exp_minus_1_over(x: Any) -> Any:
-    """Return (exp(x) - 1) / x, by its series near 0, where the quotient would cancel."""
+    """Return (exp(x) - 1) / x, by its series near 0, because the quotient cancels there."""
     end = x == math.inf
     return agrad.where(end, x, _exp_over(agrad.where(end, agrad.zeros_like(x), x)))
 
@@ -128,7 +128,7 @@ def _exp_over(x: Any) -> Any:
 
 
 def _log1p_over(x: Any) -> Any:
-    """Return log(1 + x) / x, by its series near 0, where the quotient would cancel."""
+    """Return log(1 + x) / x, by its series near 0, because the quotient cancels there."""
     return _over(agrad.log1p, x, 0.1, [(-1.0) ** n / (n + 1) for n in range(18)])
 
 
@@ -340,7 +340,7 @@ def _poch(z: Any, m: Any) -> Any:
     >>> round(float(agrad.grad(special.poch)(2.0, 3.0)), 6)
     26.0
     """
-    # of whole numbers up to 0 by reflection: (-1)**m times that of 1 - z - m. By m the derivative is NaN, as the
+    # for integers up to 0 by reflection: (-1)**m times the value for 1 - z - m. The derivative in m is NaN, as the
     # gamma function has poles on both sides of the quotient
     whole = (z <= 0) & (z + m <= 0) & (z == agrad.floor(z)) & (m == agrad.floor(m))
     one = agrad.ones_like(whole, dtype=z.dtype)
@@ -395,7 +395,7 @@ def _boxcox1p(x: Any, lmbda: Any) -> Any:
 
 def _boxcoxed(x: Any, lmbda: Any, log: Function, start: float) -> Any:
     """Return ((x - start)**lmbda - 1) / lmbda, given the logarithm of the base."""
-    # the ends at which the power is 0, and those where the result is infinite
+    # the ends at which the power is 0, and the ends at which the result is infinite
     flat = ((x == start) & (lmbda > 0)) | ((x == math.inf) & (lmbda < 0))
     one = agrad.ones_like(x + lmbda)
     base = agrad.where(flat, agrad.where(x == math.inf, 0 * one, x - start), one)

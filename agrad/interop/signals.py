@@ -47,7 +47,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         xp = agrad.concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = agrad.concat([fp[-1:], fp, fp[:1]])
         left = right = None
-    # where the values can be looked at for nothing, constants stay arrays, and a case that no element is in takes no
+    # if reading the values is free, constants remain arrays, and a case without elements takes no
     # operations
     like, complex_x, seen = fp, is_complex(x), are_at_hand(x, xp, fp)
     values = _raw if seen else lambda v: v
@@ -60,7 +60,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
             return agrad.where(np.asarray(condition), new(), out) if condition.any() else out
         return agrad.where(condition, new(), out)
 
-    # most calls have all places between the nodes, where one look spares those at the ends
+    # most calls have all positions between the nodes; one test then avoids the cases at the ends
     within = seen and n > 1 and bool(((xs > xps[0]) & (xs < xps[-1])).all())
     if n == 1:
         out = agrad.broadcast_to(fp[0, ...], x.shape)
@@ -286,7 +286,7 @@ def _sinc(x: Floating) -> Tensor:
     if not is_complex(x):
         return agrad.special.sinc(x) + (x - x)  # NaN at infinities, as in NumPy
     y = x * math.pi
-    # a series near 0, where the quotient and its derivatives lose digits
+    # a series near 0, because the quotient and its derivatives lose digits there
     near = agrad.abs(y) < 0.5
     square = agrad.where(near, y, agrad.zeros_like(y)) ** 2
     series = agrad.ones_like(y)

@@ -94,7 +94,7 @@ def product_behind(x: Tensor, matrix: Any) -> Any:
 def combined(name: str, x1: Any, x2: Any, module: ModuleType) -> Any:
     """Return the result of an operator with a sparse matrix, or NotImplemented.
 
-    Products are those of SciPy. ``*`` of two matrices (``csr_matrix``) is a matrix product. ``*`` of arrays
+    Products are the same as in SciPy. ``*`` of two matrices (``csr_matrix``) is a matrix product. ``*`` of arrays
     (``csr_array``) is elementwise with a sparse result, which is not supported here. Sums are dense.
     """
     matrix = x2 if isinstance(x1, Tensor) else x1

@@ -201,7 +201,7 @@ def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | No
     places = np.where(empty, 0.0, places)
     last = np.maximum(counts - 1, 0)[:, None]
     low = np.floor(places).astype(np.int64)
-    if moved is not None:  # the largest element has the slope of the interval below it
+    if moved is not None:  # the largest element has the derivative of the interval below it
         low = np.minimum(low, np.maximum(last - 1, 0))
 
     def at(place: np.ndarray) -> Tensor:
@@ -222,7 +222,7 @@ def _at(rows: Tensor, places: np.ndarray, counts: np.ndarray, moved: Tensor | No
         else:
             element = ((weight == 0) | (weight == 1)) & ~agrad.isfinite(above - below)
             joint = below * (1 - weight - moved) + above * (weight + moved)
-            # the slope towards an infinite neighbor is infinite, like the slope of the square root at 0
+            # the derivative towards an infinite neighbor is infinite, like the derivative of the square root at 0
             out = agrad.where(element, agrad.where(weight == 0, below, above) + agrad.sqrt(moved), joint)
     return agrad.where(constant(~empty, rows), out, agrad.full_like(out, math.nan)) if empty.any() else out
 

@@ -123,7 +123,7 @@ def _but_nan(function: Handler, x1: Any, x2: Any) -> Any:
 
 @ufunc("fmod")
 def _fmod(x1: Any, x2: Any) -> Any:
-    # the remainder of the magnitudes is exact; the sign is that of x1
+    # the remainder of the magnitudes is exact; its sign is the sign of x1
     x1, x2 = alike(x1, x2)
     if x1.dtype.kind == "unsigned integer":
         return agrad.remainder(x1, x2)
@@ -141,7 +141,7 @@ def _divmod(x1: Any, x2: Any) -> Any:
 def _modf(x: Any) -> Any:
     x = inexact(tensor(x))
     whole = agrad.trunc(x)
-    # the fraction of an infinity is 0, where inf - inf would be nan; a zero has the sign of the number
+    # the fraction of an infinity is 0 instead of inf - inf = nan; a zero has the sign of the number
     sign = _sign(x)
     return _scalar(agrad.where(agrad.isinf(x), sign * 0.0, sign * (sign * x - agrad.abs(whole)))), whole
 

@@ -88,7 +88,7 @@ class Jitted(Generic[P, R]):
         """Tests for the last two signatures, their entries, selected backends and keys; the last one first."""
 
     def __reduce__(self) -> Any:
-        """Return the name of the function in its module if that is this object, otherwise how to make another."""
+        """Return the function's name in its module if that is this object; otherwise, how to create another."""
         name = getattr(self, "__qualname__", "")
         known = getattr(sys.modules.get(getattr(self, "__module__", "")), name, None)
         return name if known is self else (Jitted, self._given)
@@ -97,8 +97,8 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         now = mode()
-        # a jitted function inside another one is part of its program; observers must see the operations run, and random
-        # draws the members of a map
+        # a jitted function inside another one is part of its program; observers must see each operation run, and each
+        # element of a batch draws its own random numbers
         if now.trace is not None or now.observers or now.anomaly or now.maps:
             return self.__wrapped__(*args, **kwargs)
         entry: Entry | None = None
@@ -118,7 +118,7 @@ class Jitted(Generic[P, R]):
                         break
         if entry is None:
             leaves, key = self._signature(args, kwargs)
-            # a trace records on the global tape, which no_grad silences, also for a transform that is opened inside
+            # a trace records on the global tape, which no_grad disables, also for a transform that is opened inside
             inside = now.oldest and any(isinstance(leaf, Tensor) and _recorded(leaf) for leaf in leaves)
             if key is None or inside:
                 return self.__wrapped__(*args, **kwargs)
@@ -129,7 +129,7 @@ class Jitted(Generic[P, R]):
         try:
             values = run(inputs)
         except Exception as error:
-            error.add_note(f"in the program that agrad.jit made of {self._name}")
+            error.add_note(f"in the program that agrad.jit compiled from {self._name}")
             raise
         with entries.STATE_LOCK:
             return entry.finish(values, inputs, leaves)
@@ -177,7 +177,7 @@ class Jitted(Generic[P, R]):
             return entry, inputs_of(entry, leaves)
 
     def _reasons(self, key: Key, leaves: Sequence[Any]) -> list[str]:
-        """Return why no known program serves a call."""
+        """Return why none of the programs fits a call."""
         known = self._entries.get(key)
         if known:
             names = leaf_names(key.spec, self._parameters)
@@ -187,7 +187,7 @@ class Jitted(Generic[P, R]):
         return key_differences(nearest(islice(reversed(self._entries), KEPT), key), key, self._parameters)
 
     def _keep(self, key: Key, entry: Entry) -> None:
-        """Add an entry; remove the least recently used one if there are too many."""
+        """Add an entry. If there are too many, remove the least recently used one."""
         self._entries.setdefault(key, []).insert(0, entry)
         self._entries.move_to_end(key)
         self._count += 1
@@ -203,7 +203,7 @@ class Jitted(Generic[P, R]):
     def _signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Key | None]:
         """Return the arguments' leaves and their key.
 
-        The key is None if the arguments belong to levels that no single program can record.
+        The key is None if the arguments belong to transforms that no single program can record.
         """
         static: tuple[Any, ...] = ()
         if self._static:
@@ -254,7 +254,7 @@ class Jitted(Generic[P, R]):
         return leaves, key
 
     def _donated_leaves(self, leaves: Sequence[Any], spec: Any) -> tuple[int, ...]:
-        """Return the numbers of donated leaves that are given once, without a view, and are writable."""
+        """Return the indices of donated leaves that are passed once, are not views, and are writable."""
         found = self._leaves_given_away(spec)
         raws = [leaf.data if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         counts = Counter(map(id, [*raws, *[getattr(raw, "base", None) for raw in raws]]))
@@ -265,7 +265,7 @@ class Jitted(Generic[P, R]):
         return len(key.donated) == (len(self._leaves_given_away(key.spec)) if self._donated else 0)
 
     def _leaves_given_away(self, spec: Any) -> list[int]:
-        """Return the numbers of the leaves of donated arguments."""
+        """Return the indices of the leaves of donated arguments."""
         found: list[int] = []
         at = 0
         for number, argument in enumerate(spec.children()[0].children()):
@@ -297,10 +297,11 @@ class Jitted(Generic[P, R]):
         return CacheInfo(self._hits, self._misses, self._size, self._count)
 
     def explain(self) -> Explanation:
-        """Return why the last calls that were traced found no program.
+        """Return why the last traced calls found no matching program.
 
-        Printed, it says for each trace after the first what differed from the nearest known program: arguments by name
-        and path, captured state by its place. It also says which programs JAX compiled, and which it would speed up.
+        Printed, it lists for each trace after the first what differed from the nearest program. It identifies arguments
+        by name and path, and captured state by the path to it. It also says which programs JAX compiled, and which it
+        would speed up.
         """
         with entries.STATE_LOCK:
             traces = [(signature_text(key, self._parameters), why, made) for key, why, made in self._traces]
@@ -317,7 +318,7 @@ class Jitted(Generic[P, R]):
             self._latest = []
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
-        """Return the program of a call with these arguments, without a run."""
+        """Return the program of a call with these arguments, without running it."""
         leaves, key = self._signature(args, kwargs)
         if key is None or mode().trace is not None:
             raise OperandError(
@@ -404,11 +405,11 @@ def jit(  # type: ignore[misc]
         TF32. With "bfloat16" and "float16", sums and results are float32. CPUs (torch, jax; numpy: only float16)
         compute the same numbers, but not faster.
     torch_compile : bool, optional
-        True to compile programs of PyTorch arrays by ``torch.compile``, which takes seconds at the first call. By
+        True to compile programs of PyTorch arrays with ``torch.compile``, which needs seconds at the first call. By
         default, only on CUDA devices. A program that cannot be compiled runs uncompiled, with a ``RuntimeWarning``.
     compiler : {"jax", "auto"}, optional
-        Compiler for programs of NumPy arrays. "jax" compiles them for the CPU by XLA, which takes seconds at the first
-        call. "auto" does so if JAX can compile the program, and the program has many operations on small arrays, as
+        Compiler for programs of NumPy arrays. "jax" compiles them for the CPU with XLA, which needs seconds at the
+        first call. "auto" does so if JAX supports the program and the program has many operations on small arrays, as
         loops have. ``explain()`` shows the choice.
 
     Returns
@@ -432,7 +433,7 @@ def jit(  # type: ignore[misc]
     --------
     agrad.eval_shape : Shapes and dtypes of results, without computing them.
     agrad.cond, agrad.scan, agrad.while_loop : Branches and loops that depend on values.
-    agrad.vmap : One call for all members of a batch.
+    agrad.vmap : Evaluate a function on all elements of a batch.
 
     Notes
     -----
@@ -476,7 +477,7 @@ def jit(  # type: ignore[misc]
 
 
 def _types_in(value: Any) -> Any:
-    """Return what tells static arguments apart that are equal: 1, 1.0 and True, 0.0 and -0.0."""
+    """Return what distinguishes equal static arguments: 1, 1.0 and True; 0.0 and -0.0."""
     if type(value) is tuple:
         return (tuple, *map(_types_in, value))
     return (type(value), repr(value)) if isinstance(value, (float, complex)) else type(value)

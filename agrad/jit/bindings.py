@@ -1,7 +1,7 @@
-"""Bindings of a program: its inputs read from a call, its results written back.
+"""Bindings of a program: read its inputs from a call, and write its results back.
 
-The functions are generated. A step of a small network takes a quarter of a millisecond and has forty inputs, and a
-third of that time would go into loops over them.
+The functions are generated. A step of a small network needs a quarter of a millisecond and has forty inputs. Loops over
+the inputs would need a third of that time.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ class Installed:
 
     slot: Slot
     tensor: Tensor
-    """The captured Tensor, or the stand-in of an argument."""
+    """The captured Tensor, or the Tensor that represents an argument."""
     data: Variable
     read: Callable[[], Any] | None = None
     """Replaces the gradient until somebody reads it; returns the gradient."""
@@ -80,10 +80,10 @@ class Attribute:
     """The numbers of the leaves that are inputs."""
     new_spec: Any = None
     new_leaves: tuple[Any, ...] | None = None
-    """The new leaves as outputs or values, or None for an attribute that stays."""
+    """The new leaves as outputs or values, or None for an attribute that is unchanged."""
 
     def take(self) -> list[Any] | None:
-        """Return the inputs of this call, or None if a leaf has changed in kind."""
+        """Return the inputs of this call, or None if the kind of a leaf has changed."""
         leaves, spec = flatten(getattr(self.holder, self.name))
         if spec != self.spec or tuple(map(state_kind, leaves)) != self.kinds:
             return None
@@ -127,7 +127,7 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     tensors = [_tensor_text(slot, scope) for slot in entry.slots]
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
         if slot.donates:
-            # asked before a variable here holds the array
+            # evaluated before a variable here refers to the array
             lines.append(f"    n{k} = {scope.hold(backend_of(slot.tensor.data).donatable, 'donatable')}({tensor})")
             values.append(f"n{k}")
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
@@ -187,15 +187,15 @@ def _take_attribute(attribute: Attribute, stem: str, values: list[str], wrong: C
 
 
 class _Text(str):
-    """The text of a leaf among containers."""
+    """The text of a leaf of a pytree."""
 
     __slots__ = ()
 
 
 def _nested(spec: Any, leaves: Sequence[str], scope: Scope | None = None) -> str | None:
-    """Return the text of lists and tuples of leaves, or None for other containers.
+    """Return the text of nested lists and tuples of leaves, or None for other containers.
 
-    With a scope also of dictionaries.
+    With a scope, dictionaries are supported too.
     """
     try:
         return _container_text(unflatten(spec, list(map(_Text, leaves))), scope)
@@ -216,7 +216,7 @@ def _container_text(value: Any, scope: Scope | None) -> str:
 
 
 def stride_check() -> Callable[[Sequence[Any]], bool]:
-    """Return the test that inputs have the strides of its first call."""
+    """Return the test that inputs have the same strides as at its first call."""
     kept: list[Any] = []
 
     def holds(inputs: Sequence[Any]) -> bool:
@@ -239,7 +239,7 @@ def _strides(raw: Any) -> list[int]:
 def finish_function(entry: Any) -> Callable[..., Any]:
     """Return the function that writes outputs into the state and returns the result.
 
-    Its arguments are the outputs, the arguments' leaves, and the level and nodes of recorded leaves.
+    Its arguments are the outputs, the arguments' leaves, and the nesting level and the nodes of recorded leaves.
     """
     scope = Scope()
     scope.names.update(wrap=wrap, GLOBAL_TAPE=GLOBAL_TAPE, unflatten=unflatten)
@@ -271,9 +271,9 @@ def finish_function(entry: Any) -> Callable[..., Any]:
 
 
 def _container(spec: Any, leaves: Sequence[Any], recorded: Sequence[int], scope: Scope) -> str:
-    """Return the expression of a container of outputs and values.
+    """Return the expression of a pytree of outputs and values.
 
-    recorded: the numbers of the outputs that have nodes.
+    recorded: the indices of the outputs that have nodes.
     """
 
     def text(leaf: Any) -> str:

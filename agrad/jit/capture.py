@@ -1,4 +1,4 @@
-"""Trace one call: replace inputs and state by tracers, run once, restore, compile."""
+"""Trace one call: replace inputs and state with tracers, run, restore, compile."""
 
 import operator
 import os
@@ -33,7 +33,7 @@ _ACTIVE: list["Tracing"] = []
 
 
 def _after_fork() -> None:
-    """End the tracings of threads that a forked process does not have."""
+    """End the traces of threads that do not exist in a forked process."""
     entries.STATE_LOCK = threading.RLock()
     for stopped in [t for t in _ACTIVE if t.trace.thread != threading.get_ident()]:
         stopped.restore()
@@ -58,7 +58,7 @@ class Tracing:
     """One trace of a function: the state that it replaces, and its findings.
 
     call: calls the function with other leaves instead of the arguments' ``leaves``. known: state that earlier
-    traces met. donated: the numbers of the leaves whose arrays may be overwritten. static: the values of static
+    traces found. donated: the indices of the leaves whose arrays may be overwritten. static: the values of static
     arguments. options: notes of the programs, for passes and lowerings. keeps_values: see ``Trace``.
     """
 
@@ -91,11 +91,11 @@ class Tracing:
         self.tensor_leaves: dict[int, Tensor | None] = {}
         """For the numbers of the leaves that are Tensors: the leaf if it is captured, otherwise None."""
         self.recorded: dict[int, Tensor] = {}
-        """The stand-ins of arguments on a tape, by the numbers of their leaves."""
+        """The Tensors that represent arguments on a tape, by the indices of their leaves."""
         self.level: Any = GLOBAL_TAPE
-        """The level of the arguments on a tape."""
+        """The nesting level of the arguments on a tape."""
         self.shown: list[tuple[Tensor, Variable]] = []
-        """Stand-ins of raw arguments, with their variables."""
+        """The Tensors that represent plain array arguments, with their variables."""
         self.compile = Compiling(options.get("compiler"))
         self._undo: list[Callable[[], None]] = []
 
@@ -104,7 +104,7 @@ class Tracing:
     def run(self) -> Entry:
         """Trace the function, and compile its program.
 
-        If no program can record the call, the entry runs the function itself.
+        If no program can record the call, the entry calls the function itself.
         """
         self.trace.may_end = True
         try:
@@ -114,7 +114,7 @@ class Tracing:
             return Entry(None, none, self.state, [], [], [], {}, [], None, None, spec, [], None)
 
     def results(self, describe: Callable[[Any], Any]) -> Any:
-        """Trace the function, and return its result with ``describe`` of each leaf."""
+        """Trace the function; return its result with ``describe`` applied to the leaves."""
 
         def finish(out: Any) -> Any:
             self._check_written()
@@ -181,7 +181,7 @@ class Tracing:
     def _traced(self, leaf: Any, numbers: tuple[type, ...]) -> tuple[Any, Variable | None]:
         """Return the traced array or number of an input, and its variable.
 
-        Anything else is returned as it is.
+        Anything else is returned unchanged.
         """
         if is_raw(leaf):
             traced = self.trace.array(leaf)
@@ -192,7 +192,7 @@ class Tracing:
         return leaf, None
 
     def _stand_in(self, i: int, leaf: Tensor) -> Tensor:
-        """Return the Tensor that replaces an argument: a leaf if derivatives flow to it."""
+        """Return the Tensor that replaces an argument. It is a leaf if derivatives flow to it."""
         if leaf.is_leaf and leaf.level is GLOBAL_TAPE:
             tensor = wrap(leaf.data, GLOBAL_TAPE)
             if leaf.node is not None:
@@ -211,9 +211,9 @@ class Tracing:
         return tensor
 
     def _install_tensor(self, tensor: Tensor, leaf: int = -1) -> None:
-        """Replace the arrays of a Tensor, captured or a stand-in, by traced ones.
+        """Replace the arrays of a captured Tensor, or of one that represents an argument, with traced arrays.
 
-        A Tensor that is not a leaf is one during the trace, so that derivatives of the program end there.
+        During the trace, a Tensor that is not a leaf becomes one. Derivatives of the program then end there.
         """
         data, node, kind = tensor.data, tensor.node, tensor.__class__
         grad = None if getattr(tensor, "_grad", None) is None else tensor.grad
@@ -317,25 +317,25 @@ class Tracing:
     def _refuse_gradient(self, what: str) -> None:
         """Raise the error of a backward pass that ended at a Tensor that is not a leaf: its gradient would be lost."""
         raise NotDifferentiableError(
-            f"backward() in jit({self.trace.named}) reached {what}, a Tensor that other operations made, and would "
+            f"backward() in jit({self.trace.named}) reached {what}, a Tensor that other operations created, and would "
             "stop there. Call backward() outside of the jitted function, use the Tensor that it was computed from, "
             "or use a leaf: tensor.detach()."
         )
 
     def _shown(self, leaf: Any, place: Callable[[Any], int]) -> Any:
-        """Return the output for a leaf of the result, or the value as it is."""
+        """Return the output for a leaf of the result, or the value unchanged."""
         value = traced_value(leaf, self.trace)
         if not isinstance(value, Variable):
             return leaf
         return Out(place(value), isinstance(leaf, Tensor) and leaf.level is not self.trace)
 
     def _check_written(self) -> None:
-        """Raise ``TracedValueError`` for a change that a replay would not make."""
+        """Raise ``TracedValueError`` for a change that a replay would not repeat."""
         for tensor, variable in self.shown:
             if traced_value(tensor, self.trace) is not variable:
                 raise TracedValueError(
-                    f"{self.trace.named} writes into an argument of shape {tensor.shape}, which must be a Tensor, not "
-                    "a plain array. Write into a copy, y = x + 0, and return it, or pass a Tensor."
+                    f"{self.trace.named} writes into an argument, which must be a Tensor, got a plain array of shape "
+                    f"{tensor.shape}. Write into a copy, y = x + 0, and return it, or pass a Tensor."
                 )
         for tensor, variable in self.trace.no_leaves:
             if traced_value(tensor, self.trace) is not variable:
@@ -397,8 +397,8 @@ class Tracing:
     def _donations(self, program: Program) -> list[Variable]:
         """Return the conditions under which updates may overwrite the state that they replace.
 
-        A condition is a variable that is true at a call if nobody else holds the array. The passes decide if the
-        program itself reads it later.
+        Each condition is a variable that is true at a call if nothing else holds the array. The passes decide whether
+        the program itself reads the array later.
         """
         read, found = program.uses, []
         for installed in self.installed:  # in the order in which a call asks
@@ -409,9 +409,9 @@ class Tracing:
         return found
 
     def _reusable_gradients(self, program: Program) -> list[Variable]:
-        """Let gradients be written where the last ones lie; return the inputs for that.
+        """Let gradients reuse the memory of the last gradients; return the inputs for that.
 
-        Such an input is the array of the last gradient, or None if somebody else holds it.
+        Such an input is the array of the last gradient, or None if something else holds it.
         """
         found: dict[int, tuple[Variable, Variable | None]] = {}
         for installed in self.installed:
@@ -438,7 +438,7 @@ class Tracing:
     # ------------------------------------------------------------------ the derivative
 
     def _recorded_outputs(self, leaves: Sequence[Any]) -> list[int]:
-        """Return the numbers of the result's leaves that are recorded."""
+        """Return the indices of the result's recorded leaves."""
         if not is_recording(0):
             return []
         return [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and _is_alive(leaf)]

@@ -34,7 +34,7 @@ PASSES: tuple[Pass, ...] = (
     ("common subexpressions", without_repetition),
     DEAD_CODE,
 )
-"""The passes of every program. Those of its target follow."""
+"""The passes of every program. The passes of its target follow."""
 
 BROADCASTS: Pass = ("broadcasts left to the operations", without_broadcasts)
 
@@ -50,7 +50,7 @@ class Target(NamedTuple):
     narrow_matmul: Callable[[str], NarrowMatmul] | None = None
     """From the name of a narrow dtype to products in it; None if the backend has none."""
     before: tuple[Pass, ...] = ()
-    """The passes that run before products are made narrow."""
+    """The passes that run before products are rounded."""
 
 
 PLAIN = Target(plain)
@@ -96,7 +96,7 @@ TARGETS: dict[str, Target] = {
 """The targets by the name of the backend."""
 
 COMPILERS: dict[str, Target] = {"jax": Target(lower_xla, (), before=(("arrays of JAX", with_arrays_of_jax),))}
-"""The targets of programs of NumPy arrays that name a compiler, by the package that must be installed."""
+"""The targets of programs of NumPy arrays for a named compiler, by the package that must be installed."""
 
 
 class Executable(NamedTuple):
@@ -111,7 +111,7 @@ class Executable(NamedTuple):
 def target_of(program: Program) -> Target:
     """Return the target of a program's backend or compiler.
 
-    Raises ``ConfigurationError`` for a compiler of other arrays.
+    Raises ``ConfigurationError`` if the compiler does not support the arrays.
     """
     backends = sorted(program.backends())
     compiler = program.notes.get("compiler")
@@ -139,8 +139,8 @@ def loop_target(program: Program, loop: Loop) -> Target | None:
 def compile_program(program: Program, target: Target | None = None) -> Executable:
     """Optimize and lower a program.
 
-    Raises ``ConfigurationError`` if ``notes["precision"]`` asks for a dtype that the backend does not multiply in, or
-    ``notes["compiler"]`` for a compiler of other arrays.
+    Raises ``ConfigurationError`` if the backend cannot multiply in the dtype ``notes["precision"]``, or if the compiler
+    ``notes["compiler"]`` does not support the arrays.
     """
     target = target or target_of(program)
     precision: tuple[Pass, ...] = ()
@@ -150,7 +150,7 @@ def compile_program(program: Program, target: Target | None = None) -> Executabl
     stages = [("traced", program)]
     left: dict[Callable[[Program], Program], Program] = {}
     for name, run in (*PASSES, *target.before, *precision, *target.passes):
-        if left.get(run) is not program:  # a pass finds nothing in what it returned itself
+        if left.get(run) is not program:  # a pass finds nothing to change in its own result
             program = left[run] = run(program)
         stages.append((name, program))
     return Executable(target.lower(program), stages)
@@ -163,13 +163,13 @@ AUTO = "auto"
 """The value of ``compiler`` that lets a trace choose."""
 
 FEWEST = 500
-"""The fewest operations of a call for which a compiler is chosen: a call of XLA takes as long as 50 of NumPy."""
+"""The minimum number of operations for which a compiler is chosen: an XLA call costs as much as 50 NumPy calls."""
 
 LARGEST = 1 << 16
 """The largest mean number of elements of an operation: beyond it, NumPy and BLAS are as fast as XLA."""
 
 LONGEST = 2500
-"""The most operations that a compiler reads. It takes some milliseconds for each."""
+"""The maximum number of operations that a compiler reads. It needs some milliseconds for each."""
 
 UNKNOWN = 100
 """The assumed number of steps of a loop that ends by a condition."""
@@ -188,12 +188,12 @@ class Work(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Return True if a call takes most of its time in calls of NumPy."""
+        """Return True if NumPy call overhead dominates the time of a call."""
         return self.calls >= FEWEST and self.elements <= LARGEST * self.calls
 
     @property
     def gain(self) -> float:
-        """Return about how many times as fast XLA is.
+        """Estimate how many times as fast XLA is.
 
         The measured times of calls and elements are in microseconds.
         """
@@ -228,9 +228,9 @@ def work_of(instructions: Iterable[Instruction]) -> Work:
 
 
 class Compiling:
-    """Compiles the program of a trace and its derivative by one compiler.
+    """Compiles the program of a trace and its derivative with one compiler.
 
-    It is the one that fits the whole trace. asked: the argument ``compiler`` of ``jit``.
+    The compiler is chosen for the whole trace. asked: the argument ``compiler`` of ``jit``.
     """
 
     def __init__(self, asked: str | None) -> None:
@@ -258,7 +258,7 @@ class Compiling:
 
 
 def _choice(asked: str | None, program: Program, trace: Iterable[Instruction]) -> tuple[str | None, str]:
-    """Return the name of a compiler or None, and a sentence."""
+    """Return the name of a compiler or None, and the sentence that explains the choice."""
     if asked not in (None, AUTO):
         return asked, ""
     if program.backends() != {"numpy"}:

@@ -1,6 +1,6 @@
 """Entries: the programs of traced signatures, and the nodes of recorded calls.
 
-The pullback of such a node is a program too.
+The pullback of such a node is also a program.
 """
 
 import threading
@@ -34,7 +34,7 @@ class Derivative(Operation):
     backward: Compiled
     """From the residuals and the cotangents of the recorded outputs to the cotangents of the recorded inputs."""
     residuals: list[int]
-    """The numbers of the outputs that the backward program takes."""
+    """The indices of the outputs whose cotangents the backward program accepts."""
     inputs: list[int]
     """The numbers of the recorded inputs."""
     owners: list[Callable[[Sequence[Any]], Tensor]]
@@ -49,7 +49,7 @@ class Derivative(Operation):
         self.arrays: tuple[str, ...] = tuple(f"x{i}" for i in range(len(self.inputs)))
 
     def pullback(self, node: Node, g: OutputCotangents) -> tuple[Any, ...]:
-        """Return the cotangents of the recorded inputs, by the backward program if raw."""
+        """Return the cotangents of the recorded inputs, by the backward program if plain."""
         assert node.saved is not None
         *points, inputs, residuals = node.saved
         gs = self._cotangents(g)
@@ -67,7 +67,7 @@ class Derivative(Operation):
         return tuple(pullback(tuple(gs)))
 
     def _cotangents(self, g: OutputCotangents) -> list[Any]:
-        """Return one cotangent for each recorded output, zeros where none arrived."""
+        """Return one cotangent for each recorded output, zeros for outputs without one."""
         known = next(iter(g.by_output.values()))
         known = known.raw if isinstance(known, Tensor) else known
         backend = backend_of(known)
@@ -153,7 +153,7 @@ class Entry:
         self.copies = ResultCopies(self.stages[-1][1], leaves, state)
         self.write = finish_function(self)
 
-    # made at the second call, as many programs are called once
+    # generated at the second call, because many programs are called once
 
     @cached_property
     def gather(self) -> Callable[[Sequence[Any]], list[Any] | None]:

@@ -1,9 +1,8 @@
 """Guards: comparisons of captured objects with their state in the trace.
 
-The members of containers, the attributes of objects and the contents of cells must be the objects that were there when
-the function was traced. If ``==`` is enough, containers are compared with copies, which is one call that compares
-identities first. If it is not, because 2 == 2.0, the members of all containers are compared in one row, by identity,
-and by type and value if that fails.
+The elements of containers, the attributes of objects and the contents of cells must be the same objects as when the
+function was traced. If ``==`` is sufficient, one call compares a container with a copy, and identities first. If it is
+not, because 2 == 2.0, the elements of all containers are compared in one list: by identity, then by type and value.
 """
 
 import functools
@@ -56,10 +55,10 @@ def root_of(module: str | None) -> str:
 _LIBRARIES = {"numpy", "torch", "jax", "jaxlib", "dask", "cupy", "array_api_strict", "array_api_compat", "optree"}
 
 _HEAP = 1 << 9
-"""The flag of classes that are made at run time, as all written in Python are."""
+"""The flag of heap types. Every class that is written in Python has it."""
 
 _END = (object(),)
-"""Follows the members of each container, because one may grow by what the next one loses."""
+"""Visits the elements of all containers in one sequence, as one container may grow and the next one shrink."""
 
 _EQUAL: Any = object.__eq__
 """The ``__eq__`` of types whose objects are equal only to themselves."""
@@ -68,28 +67,28 @@ _content = operator.attrgetter("cell_contents", "cell_contents")  # two, because
 
 
 class Contents(str):
-    """The name of a value whose contents are compared, and are nothing to read."""
+    """The description of a value whose contents are compared but not shown."""
 
     __slots__ = ()
 
 
 class Items(str):
-    """The name of a container whose members have names in brackets."""
+    """The description of a container whose elements are indexed with brackets."""
 
     __slots__ = ()
 
     def of_member(self, kept: Sequence[Any], at: int) -> str:
-        """Return the name of the member at a place in the row of a list."""
+        """Return the description of the element at a position of a list."""
         return f"{self}[{at}]"
 
 
 class Keys(Items):
-    """The name of a mapping, whose row has the keys, and then the values."""
+    """The description of a mapping, compared by its keys and then its values."""
 
     __slots__ = ()
 
     def of_member(self, kept: Sequence[Any], at: int) -> str:
-        """Return the name of the value at a place in the row."""
+        """Return the description of the value at a position of the list."""
         count = len(kept) // 2
         return f"{self}[{kept[at - count]!r}]" if at >= count else str(self)
 
@@ -114,9 +113,9 @@ class RetraceGuards:
     # ------------------------------------------------------------------ what is guarded
 
     def guard_members(self, container: Any, what: str, numbers: bool = False) -> None:
-        """Guard the members of a list or a set, or the keys and values of a dict.
+        """Guard the elements of a list or a set, or the keys and values of a dict.
 
-        numbers: ``==`` is enough for numbers, and the order is guarded only for keys.
+        numbers: ``==`` is sufficient for numbers, and the order is guarded only for keys.
         """
         mapping = isinstance(container, (dict, types.MappingProxyType))
         parts = (container.keys(), container.values()) if mapping else (container,)
@@ -129,7 +128,7 @@ class RetraceGuards:
             self._strict.append(look)
 
     def guard_values(self, look: Look, what: Sequence[str] | str, numbers: bool = False) -> None:
-        """Guard the tuple of objects that ``look`` returns and ``what`` names."""
+        """Guard the tuple of objects that ``look`` returns and ``what`` describes."""
         kept = self._named_look(look, what)
         if False not in [_is_exact(v, numbers) for v in kept]:
             self._looks.append(look)
@@ -147,7 +146,7 @@ class RetraceGuards:
         self.guard_values(functools.partial(_content, cell), what)
 
     def guard_content(self, look: Callable[[], Any], what: str) -> None:
-        """Guard a value that is made at each look, such as the bytes of an array."""
+        """Guard a value that each look creates, such as the bytes of an array."""
         self._named_look(lambda: (look(),), what)
         self._looks.append(look)
         self._looked.append(look())
@@ -158,7 +157,7 @@ class RetraceGuards:
         return kept
 
     def close(self) -> None:
-        """Keep the objects that are there now, once all guards are set."""
+        """Record the present objects, once all guards are set."""
         self._row = self._row_now()
 
     def _row_now(self) -> list[Any]:
@@ -181,7 +180,7 @@ class RetraceGuards:
             return False
 
     def differences(self) -> list[tuple[str, Any, Any]]:
-        """Return the names of what has changed, with the old and the new value."""
+        """Return the descriptions of what has changed, with the old and the new value."""
         found: list[tuple[str, Any, Any]] = []
         for look, kept, what in self._named:
             try:
@@ -199,12 +198,12 @@ class RetraceGuards:
         return found
 
     def changed(self) -> list[str]:
-        """Return the names of what has changed."""
+        """Return the descriptions of what has changed."""
         return [what for what, *_ in self.differences()]
 
 
 def _is_exact(value: Any, numbers: bool) -> bool:
-    """Return True if ``==`` is enough for the value.
+    """Return True if ``==`` is sufficient for the value.
 
     ``==`` of arrays with several elements is not a Boolean.
     """

@@ -1,6 +1,6 @@
 """Kinds of values, by which arguments and state match a program.
 
-A kind is what a trace keeps of a value. Another value matches if it has the same kind. Generated code tests for kinds,
+A kind is what a trace records of a value. Another value matches if it has the same kind. Generated code tests kinds,
 and the reasons of a retrace compare them.
 """
 
@@ -63,7 +63,7 @@ class Conditions:
         self._arrays: list[tuple[str, Kind]] = []
 
     def add(self, name: str, kind: Kind) -> None:
-        """Add the conditions for an expression; for Tensors, of the level and the node."""
+        """Add the conditions for an expression, for a Tensor also ``level`` and node."""
         of_type = f"type({name}) is not {self.scope.hold(kind if isinstance(kind, type) else kind[0], 'kind')}"
         if isinstance(kind, type):
             self.found.append(of_type)
@@ -82,7 +82,7 @@ class Conditions:
     def lines(self, indent: str) -> list[str]:
         """Return the lines that return None if one of the conditions is true."""
         found = [f"type({name}) is not {self.scope.hold(kind[0], 'kind')}" for name, kind in self._arrays]
-        if self._arrays:  # lists are compiled in half the time of a condition for each array
+        if self._arrays:  # a list compiles in half the time of a condition for each array
             values = "".join([f"{name}.shape, {name}.dtype, " for name, _ in self._arrays])
             found.append(f"({values}) != {self.scope.hold(tuple([p for _, k in self._arrays for p in k[1:]]), 'like')}")
         return none_if([*found, *self.found], indent)

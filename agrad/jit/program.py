@@ -1,7 +1,7 @@
 """The program: straight-line code in which each variable is assigned once.
 
 An instruction is one operation, a rule of derivatives for which a backend has a kernel, or a computation on Python
-numbers of the host. Its operands and settings are variables or values of the program itself.
+numbers of the host. Its operands and keyword arguments are variables or constants.
 """
 
 import math
@@ -31,7 +31,7 @@ class Variable:
         self.size: int = math.prod(shape)
         self.dtype: Any = dtype
         self.kind: type | None = kind
-        """The type of the raw array; None for a number of the host."""
+        """The type of the plain array; None for a number of the host."""
 
     @property
     def on_host(self) -> bool:
@@ -48,14 +48,14 @@ class Variable:
 
 
 def variable_like(raw: Any) -> Variable:
-    """Return a variable for arrays like a raw one, or for a Python number."""
+    """Return a variable for arrays like a given one, or for a Python number."""
     if not hasattr(raw, "shape"):
         return Variable((), HOST, None)
     return Variable(tuple(raw.shape), raw.dtype, type(raw))
 
 
 class FunctionOperation(Operation):
-    """A Python function of raw values as the operation of an instruction."""
+    """A Python function of plain arrays as the operation of an instruction."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Instruction:
         return [v for v in self.operands if isinstance(v, Variable) and v.kind is not None]
 
     def reads(self) -> tuple[Variable, ...]:
-        """Return the variables among operands and settings, with repetitions."""
+        """Return the variables among operands and keyword arguments, with repetitions."""
         found = self._reads
         if found is None:
             values = (*self.operands, *self.settings.values()) if self.settings else self.operands
@@ -185,7 +185,7 @@ class Program:
     ) -> "Program":
         """Return the program with other parts, or the program itself if they are the same.
 
-        None among the instructions is left out.
+        None among the instructions is skipped.
         """
         kept, out = [i for i in instructions if i is not None], list(self.outputs if outputs is None else outputs)
         known = self.constants if constants is None else constants
@@ -214,9 +214,9 @@ class Program:
         return {v: i for i, instruction in enumerate(self.instructions) for v in instruction.results}
 
     def last_uses(self) -> dict[Variable, int]:
-        """Return the number of the last instruction that reads each variable.
+        """Return the index of the last instruction that reads each variable.
 
-        That of an output is the number of instructions.
+        For an output, it is the number of instructions.
         """
         last: dict[Variable, int] = {}
         for i, instruction in enumerate(self.instructions):
@@ -254,7 +254,7 @@ def names_of(program: Program) -> dict[Variable, str]:
 
 
 def value_text(value: Any, names: Mapping[Variable, str]) -> str:
-    """Return an operand or a setting as a program shows it."""
+    """Return the text of an operand or a keyword argument."""
     if isinstance(value, Variable):
         return names[value]
     if isinstance(value, Meta):
@@ -287,10 +287,10 @@ def show(program: Program) -> str:
 
 
 def interpret(program: Program, inputs: Sequence[Any]) -> list[Any]:
-    """Call each operation of a program as a user does, on raw arrays or on Tensors.
+    """Call each operation of a program as user code does, on arrays or Tensors.
 
-    On Tensors every operation is recorded, so that all derivatives of the result are right, at the cost of an
-    ordinary run.
+    On Tensors, every operation is recorded. All derivatives of the result are then correct, at the cost of an ordinary
+    run.
     """
     values: dict[Variable, Any] = dict(program.constants)
     values.update(zip(program.inputs, inputs, strict=True))

@@ -21,9 +21,9 @@ SHOWN = 8
 class Explanation:
     """The last traces of a jitted function, why each was necessary, and its compiler.
 
-    Printed, it is a list for reading. ``count`` is the number of all traces. ``signatures``, ``reasons`` and
-    ``compilers`` describe the last ones, the oldest first: the arguments, what differed from the nearest program that
-    was known, and who compiled the program, or an empty string. A first trace has no reasons.
+    Printed, it is readable text. ``count`` is the number of all traces. ``signatures``, ``reasons`` and ``compilers``
+    describe the last traces, the oldest first: the arguments, what differed from the nearest existing program, and
+    which compiler compiled the program, or an empty string. A first trace has no reasons.
     """
 
     def __init__(self, name: str, count: int, hits: int, traces: Sequence[tuple[str, list[str], str]]) -> None:
@@ -88,7 +88,7 @@ def signature_text(key: Any, names: Sequence[str]) -> str:
 
 
 def nearest(keys: Iterable[Any], key: Any) -> Any:
-    """Return the signature with the fewest differences; of equals the first one."""
+    """Return the signature with the fewest differences, the first one among equals."""
 
     def distance(other: Any) -> tuple[bool, int]:
         fields = sum(map(operator.ne, other[1:], key[1:]))
@@ -175,7 +175,7 @@ def _node_text(spec: Any) -> str:
 
 
 def state_differences(entry: Any, leaves: Sequence[Any], names: Sequence[str]) -> list[str]:
-    """Return why an entry does not serve a call of its signature.
+    """Return why an entry does not fit a call of its signature.
 
     names: the names of the leaves.
     """
@@ -214,7 +214,7 @@ class NumberGuards:
     """The numbers of the host that a trace depends on.
 
     program: computes the numbers from the inputs of a call. run: its function. expected: their values in the trace.
-    places: the leaf of the arguments, or the name, of the inputs that are numbers.
+    places: the leaf index, or the name, of the inputs that are numbers.
     """
 
     def __init__(self, program: Program, run: Any, expected: list[Any], places: Mapping[Variable, int | str]) -> None:

@@ -62,13 +62,13 @@ def eval_shape(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     f : callable
         Function that ``jit`` accepts: its arguments and results are pytrees of arrays.
     *args, **kwargs
-        Its arguments. In the place of an array there may be an object with ``shape`` and ``dtype``.
+        Its arguments. Instead of an array, you can pass an object with ``shape`` and ``dtype``.
 
     Returns
     -------
-    container
-        Like ``f``'s result, with a ``ShapeDtype`` for each array and each floating or complex number. Other leaves are
-        returned as they are.
+    pytree
+    Structure of ``f``'s result, with a ``ShapeDtype`` for each array and each floating or complex number. Other leaves
+    are returned unchanged.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def eval_shape(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
     with np.errstate(all="ignore"):
-        if mode().trace is not None:  # the outer trace records the operations, and drops those that nothing needs
+        if mode().trace is not None:  # the outer trace records the operations, and drops those that are not needed
             return tree_map(_described, call(leaves))
         known: list[Any] = []
         with entries.STATE_LOCK:
@@ -120,7 +120,7 @@ def _stand_in(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
         if leaf.level.tape and not isinstance(leaf.data, Tensor):
             return leaf
-        # of transforms that are under way, whose levels the trace does not know
+        # in active transforms, which are unknown to the trace
         return ones(leaf.shape, dtype=leaf.dtype, backend=leaf.backend, device=leaf.device)
     if is_raw(leaf) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
         return leaf

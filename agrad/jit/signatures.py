@@ -1,6 +1,6 @@
-"""Signatures: places of static arguments; the test of a call, generated.
+"""Signatures: positions of static arguments, and the generated test of a call.
 
-Arguments like the previous ones are recognized in a fraction of the time that finding their structure and kinds takes.
+The test recognizes arguments like the previous ones in a fraction of the time that computing their key needs.
 """
 
 import inspect
@@ -27,10 +27,10 @@ class Key(NamedTuple):
     """The structure of the arguments."""
     kinds: tuple[Any, ...]
     pattern: tuple[int, ...]
-    """For each Tensor among the leaves the place of the first one that is the same."""
+    """For each Tensor among the leaves, the index of the first leaf that is the same Tensor."""
     donated: tuple[int, ...]
     static: tuple[Any, ...]
-    """The places and values of static arguments."""
+    """The positions and values of static arguments."""
     static_types: tuple[Any, ...]
     records: bool
     on_global_tape: bool
@@ -45,9 +45,9 @@ class _Unknown(Exception):
 def match_function(key: Any) -> Matches | None:
     """Return the function from arguments to leaves, or to None for another signature.
 
-    It does not ask for recording and the selected backend, leaves what the inputs of a program are tested for to that
-    test, and may return None for arguments that have the signature. There is no function for Tensors that are given
-    twice or were made by operations, and for containers other than dict, list and tuple.
+    It does not test recording and the selected backend, nor what the inputs of a program are tested for. It may return
+    None for arguments that have the signature. There is no function for Tensors that occur twice or are results of
+    operations, and for containers other than dict, list and tuple.
     """
     if len(set(key.pattern)) < len(key.pattern):
         return None
@@ -58,7 +58,7 @@ def match_function(key: Any) -> Matches | None:
 
 
 class _Text:
-    """The text of the function: lines that take containers apart, and conditions for leaves."""
+    """The text of the function: lines that unpack pytrees, and conditions for leaves."""
 
     def __init__(self, kinds: Sequence[Any], donated: Sequence[int]) -> None:
         self.kinds, self.donated = kinds, donated
@@ -92,7 +92,7 @@ class _Text:
         return cast(Matches, define("matches", text, self.scope.names))
 
     def _parts(self, spec: Any, name: str) -> None:
-        """Write the lines for the parts of a container."""
+        """Write the lines for the parts of a pytree."""
         entries, children = spec.entries(), spec.children()
         self.lines += none_if([f"len({name}) != {len(entries)}"], "")
         parts = [f"x{self._count + i}" for i in range(len(entries))]
@@ -134,11 +134,11 @@ def _types(kind: Any) -> tuple[Any, ...]:
 def static_places(
     function: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...]
 ) -> tuple[list[str], frozenset[int | str]]:
-    """Return the names of the positional parameters, and the static places."""
+    """Return the names of positional parameters, and positions of static arguments."""
     places: set[int | str] = {*numbers, *names}
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a function written in C may not tell
+    except (TypeError, ValueError):  # a function written in C may not have a signature
         return [], frozenset(places)
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     known = {p.name for p in parameters}

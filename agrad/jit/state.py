@@ -1,7 +1,7 @@
 """Captured state: values that a function reads and writes besides its arguments.
 
-The search begins at the function's closure, the globals it names, its defaults, its ``self`` and its arguments, and
-follows attributes that code names, and containers. It finds
+The search begins at the function's closure, the globals it uses, its defaults, its ``self`` and its arguments. It
+follows attributes that code uses, and containers. It finds
 
 - Tensors, whose values and gradients may change from call to call, and to which derivatives flow;
 - objects that declare ``traced_attributes`` (an optimizer: its step count, its moments), which may change too;
@@ -45,7 +45,7 @@ LIMIT = 1000
 """The most Python values that are compared at each call."""
 
 _SPACES = (types.SimpleNamespace, Namespace, UserDict, UserList, ChainMap)
-"""Classes of the standard library whose attributes are followed like members of a container."""
+"""Classes of the standard library whose attributes are followed like the elements of a container."""
 
 _MAKING = ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__")
 _PARTS = ("the code", "the defaults", "the keyword defaults")
@@ -63,7 +63,7 @@ class CapturedState(RetraceGuards):
         self.holders: list[tuple[Any, tuple[str, ...]]] = []
         """Objects, with the names of the attributes that are state."""
         self.places: dict[int, str] = {}
-        """The places of Tensors and holders, by their ids."""
+        """The paths of Tensors and holders, by their ids."""
         self.arrays: list[Any] = []
         """Arrays that programs read at each call."""
         self._title = title
@@ -85,7 +85,7 @@ class CapturedState(RetraceGuards):
         self._follow()
 
     def changed(self) -> list[str]:
-        """Return the names of what the function has changed."""
+        """Return the descriptions of what the function has changed."""
         return super().changed() + [what for raw, kept, what in self._written if _checksum(raw) != kept]
 
     def is_read_at_call(self, raw: Any) -> bool:
@@ -110,7 +110,7 @@ class CapturedState(RetraceGuards):
     # ------------------------------------------------------------------ the walk
 
     def _follow(self) -> None:
-        """Visit all that can be reached, until neither an object nor a name is new."""
+        """Visit all reachable objects, until neither an object nor a name is new."""
         known = -1
         while self._queue or known != len(self._names):
             while self._queue:
@@ -188,7 +188,7 @@ class CapturedState(RetraceGuards):
         space = getattr(value, "__dict__", {})
         self._queue.append((space.get("__wrapped__"), place))
         if root_of(kind.__module__) == "agrad" and not hasattr(kind, "traced_attributes"):
-            # the functions that a custom derivative is made of
+            # the functions of a custom derivative
             self._queue += [(v, place) for v in space.values() if isinstance(v, types.FunctionType)]
         elif not is_library(kind):
             self._object(value, kind, place)
@@ -204,7 +204,7 @@ class CapturedState(RetraceGuards):
     def _array(self, value: Any, place: str) -> None:
         """Guard the content of an array, or let programs read it at each call.
 
-        A write to it during the trace is an error.
+        A write to it during the trace raises.
         """
         backend = backend_of(value)
         look = backend.content(value)
@@ -243,7 +243,7 @@ class CapturedState(RetraceGuards):
         if primitive is not None and not self._is_trusted(getattr(primitive.forward, "__module__", "agrad")):
             rules = (*primitive.vjps.values(), *primitive.jvps.values())
             self._queue += [(part, place) for part in (primitive.forward, *[rule.function for rule in rules])]
-        # functools.wraps writes another function's module over a wrapper's own
+        # functools.wraps overwrites the wrapper's own module
         if self._is_trusted(function.__globals__.get("__name__")) or code.co_filename.startswith("<agrad "):
             return
         look = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
@@ -309,8 +309,8 @@ class CapturedState(RetraceGuards):
 class _Space:
     """The attributes of one object, some of which are followed and guarded.
 
-    follows: from a value, and from True if code names the attribute, to True if it is followed. whole: the number of
-    attributes is guarded too. trusted: ``==`` is enough for numbers.
+    follows: from a value, and from True if code uses the attribute, to True if it is followed. whole: the number of
+    attributes is guarded too. trusted: ``==`` is sufficient for numbers.
     """
 
     def __init__(
@@ -331,7 +331,7 @@ class _Space:
         self.taken: list[str] = []
 
     def take(self, names: set[str]) -> list[tuple[Any, str]]:
-        """Add the attributes to follow; return the values and places of new ones."""
+        """Add the attributes to follow; return the values and paths of new ones."""
         known = {*self.taken, *self.state}
         new = [n for n in list(self.space) if n not in known and self.follows(self.space[n], n in names)]
         self.taken += new
@@ -350,7 +350,7 @@ class _Space:
 
 
 class _Slots:
-    """The attributes of an object that lie in slots, as a mapping."""
+    """The attributes of an object that are stored in slots, as a mapping."""
 
     def __init__(self, value: Any) -> None:
         self.value, self.names = value, _slots_of(type(value))
@@ -366,7 +366,7 @@ class _Slots:
 
 
 class _Class:
-    """The attributes of a class that code names, each with the class that defines it."""
+    """The attributes of a class that code uses, each with the class that defines it."""
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
@@ -400,7 +400,7 @@ def _named(value: Any, named: bool) -> bool:
 
 
 def _unless_log(value: Any, named: bool) -> bool:
-    """Return False for plain values that no code names, such as a list of losses."""
+    """Return False for plain values that no code uses, such as a list of losses."""
     return named or not _is_plain(value)
 
 
@@ -416,7 +416,7 @@ def _chosen(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _state_of(value: Any) -> tuple[str, ...]:
-    """Return the declared attributes that are state: numbers and containers.
+    """Return the declared attributes that are state: numbers and pytrees.
 
     A schedule instead of a number is not state.
     """
@@ -427,9 +427,9 @@ def _state_of(value: Any) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _names_in(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the globals and attributes that code and the functions in it name.
+    """Return the globals and attributes that code and the functions in it use.
 
-    Literal names, such as arguments of ``getattr``, are among them.
+    Literal names, such as arguments of ``getattr``, are included.
     """
     global_names: dict[str, None] = {}
     attributes: dict[str, None] = {}

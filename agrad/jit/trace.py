@@ -1,8 +1,8 @@
-"""The trace level: runs a function once on real values and records instructions.
+"""The trace: run a function once on real values and record instructions.
 
-It is older than every other level. Tensors that require a gradient, transforms and their derivatives therefore hold
-traced arrays, and each operation on arrays ends here. The array library determines shapes, dtypes and layouts. The
-values are real, except those of large arrays, which are not kept.
+The trace is the outermost nesting level. Tensors that require a gradient, transforms and their derivatives therefore
+hold traced arrays, and every operation on arrays ends here. The array library determines shapes, dtypes and layouts.
+The values are real, except the values of large arrays, which are not kept.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,13 +25,13 @@ LARGE = 1 << 17
 """The fewest elements of arrays whose values a trace does not keep."""
 
 TRACE_ID = -1
-"""The number of every trace, below that of the global tape and of all other levels."""
+"""The number of every trace, below the numbers of the global tape and all other levels."""
 
 
 class UnknownState(BaseException):
     """Raised for Tensors or objects that the trace does not know.
 
-    The trace begins again with them. It is not an ``Exception``, so that a function cannot catch it by accident.
+    The trace starts again with them. It is not an ``Exception``, so that a function cannot catch it by accident.
     """
 
     def __init__(self, found: list[Any]) -> None:
@@ -42,7 +42,7 @@ class UnknownState(BaseException):
 class NeedsValues(BaseException):
     """Raised if an operation fails for arrays whose values were not kept.
 
-    The trace begins again and keeps all.
+    The trace starts again and keeps all values.
     """
 
 
@@ -51,7 +51,7 @@ RESTARTS = 100
 
 
 def with_known(name: str, known: list[Any], attempt: Callable[[bool], Any]) -> Any:
-    """Return ``attempt(False)``, begun again with the unknown state that it meets.
+    """Return ``attempt(False)``, repeated with the unknown state that it finds.
 
     The state is added to ``known``. The number of Tensors older than the first attempt is finite, but each attempt may
     create other state. The argument is True if the trace must keep all values.
@@ -66,7 +66,7 @@ def with_known(name: str, known: list[Any], attempt: Callable[[bool], Any]) -> A
             known += met.found
             left -= not all(isinstance(found, Tensor) and found.node.id < start for found in met.found)
     raise ConfigurationError(
-        f"{name}: the function makes new state each time it is traced and keeps it where jit does not find it, got a "
+        f"{name}: the function creates new state each time it is traced and keeps it outside of what jit finds, got a "
         f"{type(known[-1]).__name__}. Create it outside of the function, or do not keep it."
     )
 
@@ -106,9 +106,9 @@ class Trace(Level):
         self.returns_operand: set[Any] = set()
         """Operations that returned an operand itself."""
         self.holders: dict[int, Any] = {}
-        """By id, the stateful objects whose attributes are inputs, and those that were made in the trace."""
+        """By id, the stateful objects whose attributes are inputs, and those that were created in the trace."""
         self.no_leaves: list[tuple[Tensor, Variable]] = []
-        """Stand-ins of Tensors that are not leaves, with their variables."""
+        """Tensors that represent nonleaf Tensors, with their variables."""
         self.installed: set[Any] = set()
         """The nodes that captured Tensors have outside of the trace, if they are not leaves."""
         self.may_end: bool = False
@@ -116,7 +116,7 @@ class Trace(Level):
         self.reads_at_call: Callable[[Any], bool] = lambda raw: False
         """A test for captured arrays that the program reads at each call."""
         self.namespaces: dict[str, Any] = {}
-        """The namespaces of stand-ins of raw arrays, by backend."""
+        """The namespaces of Tensors that represent plain arrays, by backend."""
         self.donations: dict[Variable, Any] = {}
         """For arrays of captured leaves None, or the number that allows a program to overwrite the array."""
         self.guards: dict[Variable, Any] = {}
@@ -129,7 +129,7 @@ class Trace(Level):
         return wrap(raw, self, variable_like(raw))
 
     def stand_in(self, made: Any) -> Any:
-        """Return the stand-in of a raw array for a new Tensor."""
+        """Return the Tensor that represents a plain array."""
         if not isinstance(made, Tensor) or made.level is not GLOBAL_TAPE or made.requires_grad:
             return made
         if isinstance(made.data, Tensor):
@@ -157,7 +157,7 @@ class Trace(Level):
         return known[1]
 
     def captured(self, value: Any) -> Any:
-        """Return a traced array for one that is read at each call, or the value as it is."""
+        """Return a traced array for one that is read at each call, or the value unchanged."""
         if self.evaluating or not is_raw(value) or not self.reads_at_call(value):
             return value
         return wrap(value, self, self.constant_variable(value))
@@ -196,7 +196,7 @@ class Trace(Level):
         try:
             if not self.is_hollow:
                 return primitive.sketch(values, settings)
-            with np.errstate(all="ignore"):  # the program warns of its own values
+            with np.errstate(all="ignore"):  # the program issues warnings for its own values
                 return primitive.sketch(values, settings)
         except Exception:
             if not self.unreal:
@@ -241,8 +241,8 @@ class Trace(Level):
         if get_ident() != self.thread and not self.closed:
             raise TracedValueError(
                 f"{self.named} is being traced in another thread, and this thread must not use its state. "
-                "Call it once for each signature before other threads use the model outside of jit, or give each "
-                "thread its own model."
+                "Call it once for each signature before other threads use the model outside of jit, or create a "
+                "model for each thread."
             )
         for arg in args:
             if isinstance(arg, Tensor) and (arg.level is not self or self.closed):
@@ -266,9 +266,9 @@ class Trace(Level):
     def check_concrete(self, tensor: Tensor, what: str) -> None:
         self.check_open((tensor,))
         raise TracedValueError(
-            f"{what} of a value inside {self.named}, which is traced once and replayed with other values: Python "
-            "cannot know the value. Use agrad.where or agrad.cond instead of if, agrad.while_loop instead of while, or "
-            "static_argnums for an argument that Python needs; or return the value and use it outside of jit."
+            f"{what} of a value inside {self.named}, which is traced once and replayed with other values, so that "
+            "Python cannot know the value. Use agrad.where or agrad.cond instead of if, agrad.while_loop instead of "
+            "while, or static_argnums for an argument that Python needs. Or return the value and use it outside of jit."
         )
 
     # ------------------------------------------------------------------ numbers of the host
@@ -301,11 +301,11 @@ class Trace(Level):
         return wrap(out, GLOBAL_TAPE)
 
     def is_stand_in(self, tensor: Tensor) -> bool:
-        """Return True for the stand-in of a Tensor that is not a leaf."""
+        """Return True for a Tensor that represents a nonleaf Tensor."""
         return any(tensor is stand_in for stand_in, _ in self.no_leaves)
 
     def check_writable(self, tensor: Tensor) -> None:
-        """Raise ``TracedValueError`` for the stand-in of a Tensor that is not a leaf."""
+        """Raise ``TracedValueError`` for a Tensor that represents a nonleaf Tensor."""
         if self.is_stand_in(tensor):
             raise TracedValueError(
                 f"{self.named} writes into an argument or a captured Tensor of shape {tensor.shape}, which must be a "
@@ -318,7 +318,7 @@ class Trace(Level):
         """Raise ``UnknownState`` for a recorded Tensor that is older than the trace.
 
         It is not an input, and its values would become constants of the program. Raise ``NoProgram`` for a
-        value of a transform around the call. ``args`` are the operands of an operation of a newer level.
+        value of a transform around the call. ``args`` are the operands of an operation in a newer transform.
         """
         unknown: list[Tensor] = []
         for arg in args:
@@ -350,9 +350,9 @@ class Trace(Level):
 
 
 def traced_value(value: Any, trace: Trace) -> Any:
-    """Return the variable of a result, or the value as it is.
+    """Return the variable of a result, or the value unchanged.
 
-    Raises ``TracedValueError`` for a value of a level that has ended.
+    Raises ``TracedValueError`` for a value of a transform that has ended.
     """
     if isinstance(value, TracedNumber):
         return value.variable
@@ -376,7 +376,7 @@ def is_raw(value: Any) -> bool:
 
 
 def _harmless(value: Any) -> Any:
-    """Return an array like a raw one that operations take: identity matrices, ones, or zeros."""
+    """Return an array like a given one that operations accept: identity matrices, ones, or zeros."""
     if not is_raw(value):
         return value
     xp = NAMESPACES[type(value)]

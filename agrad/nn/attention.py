@@ -220,7 +220,7 @@ class MultiheadAttention(Module):
 
 
 def _named_mask(name: str, mask: Any, shapes: dict[tuple[int, ...], tuple[int, ...]]) -> Any:
-    """Return a mask reshaped, and true where it was False."""
+    """Return the inverted mask in another shape."""
     shape = tuple(mask.shape)
     if shape not in shapes:
         raise ShapeError(f"MultiheadAttention: {name} must have shape {' or '.join(map(str, shapes))}, got {shape}")

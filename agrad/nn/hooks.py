@@ -94,7 +94,7 @@ class _Backward:
         return places
 
     def _identity(self, values: tuple[Any, ...], places: list[int], back: Callable[..., Any]) -> tuple[Any, ...]:
-        """Return the values, with ``back`` as the custom rule of those at ``places``."""
+        """Return the values, with ``back`` as the custom rule of the values at ``places``."""
         if not places:
             return values
 

@@ -232,7 +232,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
         """
         if target is not None and any(known == target for known in _DTYPES):
             if dtype is not None:
-                raise ConfigurationError(f"to: at most one dtype can be given, got {target!r} and {dtype!r}")
+                raise ConfigurationError(f"to: at most one dtype must be passed, got {target!r} and {dtype!r}")
             target, dtype = None, target
         found = self._tensors()
         moved = [tensor.detach() if target is None else tensor.detach().to(target) for _, tensor in found]

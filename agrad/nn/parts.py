@@ -1,4 +1,4 @@
-"""Members of a module: parameters, buffers and submodules among its attributes."""
+"""Parameters, buffers and submodules among the attributes of a module."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -75,7 +75,7 @@ def walk(root: "ModuleMembers", prefix: str = "", once: bool = True) -> Iterator
 
 
 class ModuleMembers:
-    """Mixin of ``Module`` that finds, names and adds its members."""
+    """Mixin of ``Module`` that finds, names and adds parameters, buffers and modules."""
 
     _unsaved: frozenset[str] = frozenset()
     """Names of buffers that ``state_dict`` excludes."""

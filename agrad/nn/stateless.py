@@ -87,7 +87,7 @@ def _values(module: Module, parameters: Any) -> dict[int, Any]:
             if tuple(value.shape) != tensor.shape:
                 raise ShapeError(f"functional_call: {name} must have shape {tensor.shape}, got {tuple(value.shape)}")
             if new.setdefault(id(tensor), value) is not value:
-                raise ConfigurationError(f"functional_call: {name} must be given once, got two values")
+                raise ConfigurationError(f"functional_call: {name} must be passed once, got two values")
     return new
 
 

@@ -23,7 +23,7 @@ Function = Callable[..., Any]
 
 _SCALARS = (np.bool, np.int32, np.int64, np.float32, np.float64, np.complex128)
 PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, type(None), slice, type, type(...), *_SCALARS})
-"""Types that NumPy handles by itself and that contain no Tensor."""
+"""Types that NumPy handles and that contain no Tensor."""
 _NUMBERS = frozenset({int, float})
 _TENSORS = _NUMBERS | {bool, str, type(None), Tensor}
 _ITERATORS = (Iterator, type({}.keys()), type({}.values()), type({}.items()))
@@ -39,7 +39,7 @@ class Home(NamedTuple):
 
 
 def home() -> Home | None:
-    """Return where new arrays belong, or None for plain NumPy arrays.
+    """Return the backend and device of new arrays, or None for plain NumPy arrays.
 
     Inside of a transform they are Tensors on the backend of the arguments of the function that it calls, or on the
     selected one if these are NumPy arrays, which move there.
@@ -53,7 +53,7 @@ def home() -> Home | None:
 
 
 def first(values: Any) -> Tensor | None:
-    """Return the first array in nested containers that is not NumPy's."""
+    """Return the first array in a pytree that is not a NumPy array."""
     for value in values:
         kind = type(value)
         if kind in PLAIN:
@@ -88,7 +88,7 @@ def beside(value: Any, like: Tensor) -> Any:
     if kind in PLAIN or isinstance(value, Tensor) or not _is_foreign(value):
         return value
     value = agrad.asarray(value)
-    # a NumPy array beside one of the selected backend moves there
+    # a NumPy array mixed with one of the selected backend moves there
     return value if value.backend in (like.backend, selected().backend.name) else value.to(like.backend)
 
 
@@ -129,7 +129,7 @@ def _moved(array: np.ndarray, where: Home) -> Tensor:
 @functools.cache
 def _say_narrow(backend: str) -> None:
     warnings.warn(
-        f"agrad.numpy: the backend {backend!r} has no 64-bit numbers here; new arrays have 32-bit dtypes. "
+        f"agrad.numpy: the backend {backend!r} does not support 64-bit dtypes. New arrays have 32-bit dtypes. "
         f"To enable 64-bit JAX arrays, call agrad.set_backend({backend!r}).",
         stacklevel=5,
     )
@@ -149,7 +149,7 @@ def read(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def is_plain(value: Any) -> bool:
-    """Return True for what NumPy handles by itself, and for lists and tuples of it."""
+    """Return True for values that NumPy handles, and for lists and tuples of them."""
     kind = type(value)
     if kind is list or kind is tuple:
         return PLAIN.issuperset(map(type, value)) or all(map(is_plain, value))
@@ -318,8 +318,8 @@ def untraced(function: str) -> None:
     """Raise ``RefusedFunctionError`` if ``jit`` traces the caller, which draws."""
     if mode().trace is not None:
         raise RefusedFunctionError(
-            f"{function} would draw once, when jit traces the function, and repeat these numbers at each call; "
-            "draw with agrad.random and a key that is an argument, or outside of the jitted function"
+            f"{function} must not be called while jit traces the function, because each call would repeat its numbers. "
+            "Draw with agrad.random and a key that is an argument, or outside of the jitted function."
         )
 
 

@@ -1,4 +1,4 @@
-"""The modules of ``agrad.numpy``, whose names are made when they are first used."""
+"""The modules of ``agrad.numpy``, whose names are created at their first use."""
 
 import importlib
 import sys
@@ -15,10 +15,10 @@ def attributes(module: dict[str, Any], part: str, name: str) -> Any:
     if not hasattr(original, name) or (name.startswith("__") and name not in (*original.__all__, "__all__")):
         raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
     value = getattr(original, name)
-    names = importlib.import_module("agrad.numpy.names")  # loads the handlers of NumPy's functions
+    names = importlib.import_module("agrad.numpy.names")  # loads the handlers of NumPy functions
     module[name] = made = names.counterpart(part, name, value)
     if isinstance(made, FunctionType) and made is not value:
-        made.__module__, made.__qualname__ = module["__name__"], name  # pickles name it by these
+        made.__module__, made.__qualname__ = module["__name__"], name  # pickles refer to these
     return made
 
 

@@ -1,4 +1,4 @@
-"""The counterparts of NumPy's names.
+"""The counterparts of NumPy names.
 
 They are definitions of this file, functions of arrays by their kind, and otherwise NumPy's own objects.
 """
@@ -46,7 +46,7 @@ OWN: dict[str, dict[str, Any]] = {
 
 
 def counterpart(part: str, name: str, value: Any) -> Any:
-    """Return what stands for the NumPy object ``value`` of that name in a module."""
+    """Return the counterpart of the NumPy object ``value`` of that name in a module."""
     found = OWN.get(part, {}).get(name)
     if found is not None:
         return found
@@ -64,7 +64,7 @@ def counterpart(part: str, name: str, value: Any) -> Any:
 
 
 def own(definition: Any) -> Any:
-    """File a definition in the place of the NumPy object of its name."""
+    """Register a definition instead of the NumPy object of its name."""
     original = getattr(np, definition.__name__)
     definition.__doc__ = original.__doc__ if isinstance(definition, type) else definition.__doc__ or original.__doc__
     OWN[""][definition.__name__] = definition

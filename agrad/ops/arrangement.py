@@ -149,7 +149,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     if len(times) > ndim:
         x = reshape(x, (1,) * (len(times) - ndim) + tuple(x.shape))
     if all(n == 1 for n in times):
-        return astype(x, x.dtype)  # a copy, where reshaping would give a view
+        return astype(x, x.dtype)  # a copy, although reshaping would return a view
     return tile_p(x, repetitions=(1,) * (ndim - len(times)) + times)
 
 
@@ -242,7 +242,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     axis = axis_of(axis, x)
     parts = unstack_p(x, axis=axis)
     lead = (slice(None),) * axis
-    # each is the view that indexing gives, whose writes reach x and the other views of it
+    # each is the same view as by indexing; a write changes x and the other views of it
     return tuple(linked(getitem.primitive, (x,), {"index": (*lead, i)}, part) for i, part in enumerate(parts))
 
 

@@ -118,6 +118,6 @@ def aligned(xp: Any, value: Any, mapped: bool, rank: int) -> Any:
     """Return a value to write with a batch axis followed by ``rank`` axes."""
     shape = tuple(value.shape)
     lead, own = (shape[:1], shape[1:]) if mapped else ((1,), shape)
-    own = own[max(len(own) - rank, 0) :]  # NumPy takes values with more axes of length one in front
+    own = own[max(len(own) - rank, 0) :]  # NumPy accepts values with additional leading axes of length one
     target = (*lead, *(1,) * (rank - len(own)), *own)
     return value if target == shape else xp.reshape(value, target)

@@ -103,7 +103,7 @@ gated = elementwise(
     forward=lambda xp, x, gate, /: x * gate,
     doc="""Return x times ``gate``, which is sigmoid(x).
 
-    ``gate`` is a constant to the rules, which have its derivative with that of ``x``.
+    ``gate`` is a constant to the rules, which include its derivative in the one with respect to ``x``.
     """,
     decompose=True,
     public=False,
@@ -117,7 +117,7 @@ def _constants(x: Any) -> tuple[Any, Any]:
 
 
 _FAR = (-6e4, 6e4)
-"""Numbers of every floating dtype that stand for infinities in ``gelu``: infinity times 0 is NaN."""
+"""Numbers of every floating dtype that replace infinities in ``gelu``: infinity times 0 is NaN."""
 
 
 def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
@@ -152,7 +152,7 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
 
 def _gelu_rule(xp: Any, g: Any, x: Any, *, approximate: bool) -> Any:
     if approximate:
-        x = xp.clip(x, -30.0, 30.0)  # beyond, 0 times an infinite slope
+        x = xp.clip(x, -30.0, 30.0)  # beyond, 0 times an infinite derivative
         scale, cubic = _constants(x)
         u = xp.tanh((x + x * cubic * x * x) * scale)
         return g * (0.5 * (1 + u) + 0.5 * x * (1 - u * u) * ((1 + x * (3 * cubic) * x) * scale))
@@ -325,16 +325,14 @@ def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
 def _is_class(xp: Any, x: Any, labels: Any) -> Any:
     """Return a boolean (n, c) array: true in the column of the row's label."""
     classes = xp.arange_like(x, x.shape[1])
-    # not the other way: labels of 8 bits stand for no class above 255, and 300 cast to them is 44
+    # not the other way: 8-bit labels above 255 are not class indices, and 300 cast to 8 bits is 44
     return xp.reshape(xp.astype(labels, classes.dtype), (-1, 1)) == classes
 
 
 @public
 @primitive(out=("loss", "lse"), constant="labels", no_alias=True, rule_traits={"vjp:x": {"no_alias": True}})
 def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
-    """Return the cross entropy of softmax(x) with labels, and logsumexp(x).
-
-    By rows.
+    """Return the cross entropy of softmax(x) with labels, and logsumexp(x), by rows.
 
     Parameters
     ----------
@@ -346,7 +344,7 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
     Returns
     -------
     tuple of arrays
-        The cross entropies and the logarithms, of shape (n,). The rule of the former uses the latter.
+        The cross entropies and the logarithms, of shape (n,). The rule of the cross entropies uses the logarithms.
 
     Raises
     ------
@@ -545,7 +543,7 @@ def linear_batch(
 ) -> Any:
     if not weight_mapped and not bias_mapped:
         return linear(x, weight, bias)
-    # the rules of ``linear`` are those of one matrix: here a product and a sum. Every member gets rows and columns
+    # the rules of ``linear`` are for one matrix: here a product and a sum. Each batch element gets rows and columns
     is_row, is_column = len(x.shape) - x_mapped < 2, len(weight.shape) - weight_mapped < 2
     x = xp.expand_dims(x, axis=-2) if is_row else x
     weight = xp.expand_dims(weight, axis=-1) if is_column else weight

@@ -27,7 +27,7 @@ def place_of(backend: str | None, device: Any) -> tuple[Backend, Any]:
         return found, None if device is None else found.device(device)
     selection = selected()
     owner = backend_of_device(device)
-    if owner is not None and owner is not selection.backend:  # portable code names the place by x.device
+    if owner is not None and owner is not selection.backend:  # portable code sets the device with x.device
         return owner, device
     return selection.backend, selection.device if device is None else selection.backend.device(device)
 
@@ -82,7 +82,7 @@ def asarray(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Make a Tensor of a number, a nested sequence, an array or a Tensor.
+    """Create a Tensor from a number, a nested sequence, an array or a Tensor.
 
     An array remains on its backend and device unless you pass others. Numbers and sequences go to the selected backend.
     A sequence that contains Tensors is differentiable.
@@ -98,7 +98,7 @@ def asarray(
     copy : bool, optional
         If True, the result does not share memory with an array.
     backend : str, optional
-        Backend of the result. By default, the array remains where it is.
+        Backend of the result. By default, the backend of the array.
     requires_grad : bool
         If True, the result is a leaf tensor whose gradient ``backward`` computes; its dtype must be floating-point.
 
@@ -124,7 +124,7 @@ def asarray(
     if CAPTURED:
         obj = captured(obj)
     if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
-        # a traced stand-in for a raw array becomes a Tensor, as the raw array does
+        # a traced Tensor that represents a plain array becomes a Tensor, as the plain array does
         obj = np.asarray(obj) if isinstance(obj, np.generic) else obj  # a scalar has no views
         out = wrap(_of_numbers(obj), GLOBAL_TAPE) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
         if backend is not None:
@@ -214,7 +214,7 @@ def _same(number: Any) -> Any:
 
 
 def _like(number: Any, raw: Any) -> Any:
-    """Place a number on an array's backend and device.
+    """Move a number to an array's backend and device.
 
     It gets the dtype of the array if that can hold it.
     """
@@ -335,7 +335,7 @@ def _shared(raw: Any, place: Backend, copy: bool | None) -> Any:
         if native is None or not hasattr(raw, "__dlpack__"):
             raise BufferError("one of them does not support DLPack")
         return native(raw) if copy is None else native(raw, copy=copy)
-    except Exception as error:  # each library has errors of its own for it
+    except Exception as error:  # the exception types differ between libraries
         if copy is None:
             return None
         names = f"{backend_of(raw).name!r} as one of {place.name!r}"

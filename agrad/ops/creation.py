@@ -305,7 +305,7 @@ def _filled_like(x: Any, name: str, args: tuple[Any, ...], dtype: Any, device: A
     backend = backend_of(raw)
     keywords = {"device": backend.device(device)} if device is not None else {}
     args = read(args)
-    if len(x.shape) != len(raw.shape):  # of a mapped value: the shape of one member
+    if len(x.shape) != len(raw.shape):  # of a mapped value: the shape of one batch element
         kind = raw.dtype if dtype is None else dtype_on(dtype, backend)
         keywords = {"device": backend.device_of(raw), **keywords}
         out = getattr(backend.xp, name)(tuple(x.shape), *args, dtype=kind, **keywords)

@@ -68,7 +68,7 @@ def _split(basis: Any, k: int) -> tuple[Any, Any]:
 def _outside(xp: Any, g: Any, basis: Any, rest: Any, k: int) -> Any:
     """Return the part of a cotangent of orthonormal columns that leaves their span.
 
-    ``basis``: the k columns; ``rest``: the columns that complete them and turn against them, None where there are none.
+    ``basis``: the k columns; ``rest``: the columns that complete them and rotate against them, or None.
     """
     first = g[..., :, :k] if rest is not None else g
     if rest is None:

@@ -34,14 +34,14 @@ def adjugate(xp: Any, x: Any, /) -> Any:
     if n < 2:
         return xp.ones_like(x)
     # adj(QR) = adj(R) adj(Q) = det(R) inv(R) det(Q) Q.H. Where R has a 0 on its diagonal, a number at the limit of
-    # precision stands for it: the adjugate is a polynomial, and the number cancels between det(R) and inv(R)
+    # precision replaces it: the adjugate is a polynomial, and the number cancels between det(R) and inv(R)
     Q, R = xp.linalg.qr(x)
     d = xp.linalg.diagonal(R)
     size = xp.abs(d)
     scale = xp.sum(size, axis=-1, keepdims=True)
     scale = scale + xp.astype(scale == 0, size.dtype)
     fill = xp.astype(size == 0, size.dtype) * (scale * xp.finfo(x.dtype).eps)
-    # divided by their geometric mean, the product of the numbers leaves the range only where the adjugate does
+    # divided by their geometric mean, the product of the numbers leaves the range only if the adjugate does
     mean = _mean_size(xp, size + fill)
     fill = xp.astype(fill, x.dtype) if is_complex(x.dtype) else fill
     inverse = xp.linalg.solve_or_nan((R + on_diagonal(xp, fill, n, n)) / mean[..., None], adjoint(xp, Q))
@@ -81,9 +81,9 @@ def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
     if n < 2:
         return xp.zeros_like(x + v)  # the batches broadcast
     # With x = U S Vh the adjugate is det(U Vh) V adj(S) U.H, and at a diagonal S the derivative of adj is a polynomial
-    # in the products of all singular values but two. Numbers far below the limit of precision stand for 0, and the
+    # in the products of all singular values except two. Numbers far below the limit of precision count as 0, and the
     # products come by division
-    # svd of some libraries refuses matrices that are not finite
+    # svd of some libraries raises for matrices that are not finite
     finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
     U, s, Vh = xp.linalg.svd(xp.where(finite, x, xp.zeros_like(x)), full_matrices=False)
     scale = xp.max(s, axis=-1, keepdims=True)
@@ -103,9 +103,9 @@ def adjugate_change(xp: Any, x: Any, v: Any, /) -> Any:
 
 
 def _second_change(xp: Any, x: Any, v: Any, t: Any) -> Any:
-    """Return the derivative of ``adjugate_change(x, v)`` by ``x`` along ``t``.
+    """Return the derivative of ``adjugate_change(x, v)`` with respect to ``x`` along ``t``.
 
-    For regular matrices: the derivative of (tr(y v) y - y v y) / det(x), where y is the adjugate.
+    Only for regular matrices: the derivative of (tr(y v) y - y v y) / det(x), in which y is the adjugate.
     """
     y = adjugate(x)
     # the determinant is each diagonal element of the product with the adjugate
@@ -333,7 +333,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
 
 @primitive(name="linalg.matrix_rank", constant="x", batch="leading", core_axes=2, raises=True)
 def matrix_rank_p(xp: Any, x: Any, /, *, rtol: Any) -> Any:
-    # the standard's own definition, as not every library takes rtol, or a batch
+    # the definition of the standard, because some libraries do not support rtol, or a batch
     S = xp.linalg.svdvals(x)
     if not S.shape[-1]:
         return xp.count_nonzero(S, axis=-1)

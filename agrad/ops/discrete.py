@@ -39,24 +39,24 @@ array([-1.,  0.,  2.])
 >>> agrad.grad(lambda x: x * agrad.trunc(x))(2.7)
 np.float64(2.0)
 """)
-isfinite = elementwise("isfinite", None, doc="Return True where an element is neither infinite nor NaN.", example="""
+isfinite = elementwise("isfinite", None, doc="Test each element for a finite number.", example="""
 >>> agrad.isfinite(np.asarray([1.0, np.inf, np.nan]))
 array([ True, False, False])
 """)
-isinf = elementwise("isinf", None, doc="Return True where an element is infinite.", example="""
+isinf = elementwise("isinf", None, doc="Test each element for infinity of either sign.", example="""
 >>> agrad.isinf(np.asarray([1.0, np.inf, np.nan]))
 array([False,  True, False])
 """)
-isnan = elementwise("isnan", None, doc="Return True where an element is NaN.", example="""
+isnan = elementwise("isnan", None, doc="Test each element for NaN.", example="""
 >>> agrad.isnan(np.asarray([1.0, np.inf, np.nan]))
 array([False, False,  True])
 """)
 signbit = elementwise("signbit", None,
-    doc="Return True where the sign bit is set: for negative elements and for -0.0.", example="""
+    doc="Test the sign bit of each element: True for negative elements and for -0.0.", example="""
 >>> agrad.signbit(np.asarray([-1.0, -0.0, 0.0, 2.0]))
 array([ True,  True, False, False])
 """)
-logical_not = elementwise("logical_not", None, doc="Return True where an element is false.", example="""
+logical_not = elementwise("logical_not", None, doc="Return the logical NOT of each element.", example="""
 >>> agrad.logical_not(np.asarray([True, False]))
 array([False,  True])
 """)
@@ -68,47 +68,47 @@ array([False,  True])
 """)
 
 less = elementwise("less", None, None, operator=operator.lt,
-    doc="Return True where ``x1`` is less than ``x2``.", example="""
+    doc="Return ``x1 < x2`` for each element.", example="""
 >>> agrad.less(np.asarray([1.0, 2.0, 3.0]), 2.0)
 array([ True, False, False])
 """)
 less_equal = elementwise("less_equal", None, None, operator=operator.le,
-    doc="Return True where ``x1`` is less than or equal to ``x2``.", example="""
+    doc="Return ``x1 <= x2`` for each element.", example="""
 >>> agrad.less_equal(np.asarray([1.0, 2.0, 3.0]), 2.0)
 array([ True,  True, False])
 """)
 greater = elementwise("greater", None, None, operator=operator.gt,
-    doc="Return True where ``x1`` is greater than ``x2``.", example="""
+    doc="Return ``x1 > x2`` for each element.", example="""
 >>> agrad.greater(np.asarray([1.0, 2.0, 3.0]), 2.0)
 array([False, False,  True])
 """)
 greater_equal = elementwise("greater_equal", None, None, operator=operator.ge,
-    doc="Return True where ``x1`` is greater than or equal to ``x2``.", example="""
+    doc="Return ``x1 >= x2`` for each element.", example="""
 >>> agrad.greater_equal(np.asarray([1.0, 2.0, 3.0]), 2.0)
 array([False,  True,  True])
 """)
 equal = elementwise("equal", None, None, operator=operator.eq,
-    doc="Return True where the elements of two arrays are equal.", example="""
+    doc="Return ``x1 == x2`` for each element.", example="""
 >>> agrad.equal(np.asarray([1.0, 2.0, np.nan]), np.asarray([1.0, 3.0, np.nan]))
 array([ True, False, False])
 """)
 not_equal = elementwise("not_equal", None, None, operator=operator.ne,
-    doc="Return True where the elements of two arrays differ.", example="""
+    doc="Return ``x1 != x2`` for each element.", example="""
 >>> agrad.not_equal(np.asarray([1.0, 2.0, np.nan]), np.asarray([1.0, 3.0, np.nan]))
 array([False,  True,  True])
 """)
 logical_and = elementwise("logical_and", None, None, neutral=True,
-    doc="Return True where both elements are true.", example="""
+    doc="Return the logical AND of the elements of two arrays.", example="""
 >>> agrad.logical_and(np.asarray([True, True, False]), np.asarray([True, False, False]))
 array([ True, False, False])
 """)
 logical_or = elementwise("logical_or", None, None, neutral=False,
-    doc="Return True where at least one of the elements is true.", example="""
+    doc="Return the logical OR of the elements of two arrays.", example="""
 >>> agrad.logical_or(np.asarray([True, True, False]), np.asarray([True, False, False]))
 array([ True,  True, False])
 """)
 logical_xor = elementwise("logical_xor", None, None,
-    doc="Return True where exactly one of the elements is true.", example="""
+    doc="Return the logical XOR of the elements of two arrays.", example="""
 >>> agrad.logical_xor(np.asarray([True, True, False]), np.asarray([True, False, False]))
 array([False,  True, False])
 """)

@@ -42,7 +42,7 @@ class EighResult(NamedTuple, Generic[A]):
 def eigh_p(xp: Any, x: Any, /, *, upper: bool) -> Any:
     """Decompose Hermitian matrices, with ``upper`` by their upper triangle.
 
-    The triangle, where a library has the choice, decides the signs of vectors.
+    If a library offers the choice, the triangle determines the signs of the vectors.
     """
     return tuple(xp.linalg.eigh(x, UPLO="U") if upper else xp.linalg.eigh(x))
 

@@ -361,7 +361,7 @@ def _conj_sign(xp: Any, x: Any) -> Any:
 remainder = elementwise(
     "remainder",
     lambda g: g,
-    # not the floor of the quotient, which may have been rounded up to a whole number
+    # not the floor of the quotient, which may have been rounded up to an integer
     lambda xp, g, x1, x2: -(g * xp.floor_divide(x1, x2)),
     doc="Return the remainder of the division, with the sign of ``x2``.",
     example="""
@@ -440,9 +440,9 @@ summand_share = elementwise(
     lambda g, x1, x2, total, y: -(g * (y * summand_share(x2, x1, total))),
     None,
     forward=_summand_share,
-    doc="""Return the derivative of logaddexp(x1, x2) = ``total`` by ``x1``.
+    doc="""Return the derivative of logaddexp(x1, x2) = ``total`` with respect to ``x1``.
 
-    ``total`` is a constant to the rules, which have its derivative with those of the summands.
+    ``total`` is a constant to the rules, which include its derivative in the derivatives of the summands.
     """,
     decompose=True,
     public=False,

@@ -24,7 +24,7 @@ Norm = Literal["backward", "ortho", "forward"]
 Sizes = Sequence[int] | None
 
 INVERSE_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
-"""The norm under which an inverse transform has the factor that the forward one has under the key."""
+"""The norm for an inverse transform that has the same factor as the forward transform with the norm of the key."""
 
 
 def _doubled(xp: Any, g: Any, n: int, axis: int, factor: float) -> Any:
@@ -144,7 +144,7 @@ def _run(operation: PrimitiveFunction, x: Any, lengths: dict[int, int], **settin
     empty = [i for i, size in enumerate(x.shape) if not size and i not in lengths]
     if not empty:
         return operation(_resized(x, lengths), **settings)
-    # PyTorch does not transform an empty batch: transform one member, and drop it
+    # PyTorch does not transform an empty batch: transform one batch element, and drop it
     y = operation(_resized(x, {**lengths, **dict.fromkeys(empty, 1)}), **settings)
     return getitem(y, index=tuple(slice(0, 0 if i in empty else None) for i in range(len(x.shape))))
 

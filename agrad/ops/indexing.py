@@ -257,7 +257,7 @@ _SEQUENCES = (list, tuple, range)
 
 
 def index_array(entry: Any, raw: Any) -> Any:
-    """Place an array of an index on the backend and device of the indexed array.
+    """Move an index array to the backend and device of the indexed array.
 
     Tensors are not converted.
     """
@@ -381,7 +381,7 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
     """Return ``x`` after ``x[index] = value``.
 
     ``value``: a number, an array that broadcasts to ``x[index]``, or a nested list of these. It is cast to the dtype of
-    ``x``. Raises ``ShapeError`` where it does not broadcast, ``DtypeError`` for complex values in a real array.
+    ``x``. Raises ``ShapeError`` if it does not broadcast, ``DtypeError`` for complex values in a real array.
     """
     if isinstance(value, (list, tuple)):
         backend, device = backend_of(raw_of(x)), backend_of(raw_of(x)).device_of(raw_of(x))
@@ -390,7 +390,7 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
         else:
             value = backend.from_host(np.asarray(value), device)
     elif isinstance(value, np.generic) and backend_of(raw_of(x)).name != "numpy":
-        return set_at(x, value.item(), index)  # a number beside other libraries, as in operators
+        return set_at(x, value.item(), index)  # a number, because the library may reject other arrays
     elif not hasattr(value, "shape"):
         if type(value) is complex:
             _check_kind(x, "a complex number")
@@ -407,7 +407,7 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
             _check_kind(x, f"of dtype {as_dtype(value.dtype)}")
         value = astype(value, x.dtype)
     if template == (ARRAY,) and size(value.shape) == 1 and is_mapped_mask(arrays[0], x):
-        # members pick different numbers of elements, and all of these get the one value
+        # batch elements select different numbers of elements, and all of these get the same value
         return where(arrays[0], reshape(value, ()), x)
     try:
         return setitem(x, value, *arrays, index=template)
@@ -435,8 +435,7 @@ def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error
     lead = max(len(shape) - len(picked), 0)
     if any(n != 1 for n in shape[:lead]) or not broadcasts_to(shape[lead:], picked):
         raise ShapeError(
-            f"x[i] = v: v must broadcast to x[i] of shape {picked}, got shape {shape}, where x has shape "
-            f"{tuple(x.shape)}"
+            f"x[i] = v: v must broadcast to x[i] of shape {picked}, got shape {shape} (x has shape {tuple(x.shape)})"
         ) from error
     if not lead:
         raise error

@@ -20,7 +20,7 @@ class NamespaceInfo:
 
     def capabilities(self) -> dict[str, Any]:
         """Return the capabilities by name, and the maximum number of axes."""
-        # agrad's own indexing takes masks on every backend
+        # indexing in agrad supports masks on every backend
         return {**self._info().capabilities(), "boolean indexing": True}
 
     def default_device(self) -> Any:

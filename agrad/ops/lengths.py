@@ -75,7 +75,7 @@ size_power = elementwise(
     lambda xp, g, x, p: g * xp.where(p == 0, xp.zeros_like(p), p * signed_power(x, p - 1)),
     lambda xp, g, x, p, y: _log_size(xp, g, x, y),
     forward=lambda xp, x, p, /: xp.abs(x) ** p,
-    doc="Return ``abs(x)**p``, with its derivatives at 0: those of abs by itself would lose even powers.",
+    doc="Return ``abs(x)**p`` with its derivatives at 0, which a rule of abs would lose for even powers.",
     public=False,
 )
 

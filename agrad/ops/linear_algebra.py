@@ -78,7 +78,7 @@ def matmul_x2(xp: Any, g: Any, x1: Any) -> Any:
 @matmul_p.batch
 def matmul_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool) -> Any:
     if not x2_mapped and len(x2.shape) == 2:
-        # one product of all rows, where a stack of matrices would be one product each
+        # one product of all rows; a stack of matrices would be one product each
         y = xp.matmul(xp.reshape(x1, (size(x1.shape[:-1]), x1.shape[-1])), x2)
         return xp.reshape(y, (*x1.shape[:-1], x2.shape[-1]))
     if not x1_mapped and len(x1.shape) == 2 and x2.shape[-1] == 1:
@@ -137,10 +137,10 @@ def matmul(x1: Any, x2: Any, /) -> Any:
         why = product_mismatch(*shapes)
         raise ShapeError(f"matmul: shapes {shapes[0]} and {shapes[1]} are incompatible: {why}")
     if not (OBSERVED or CAPTURED) and _is_constant(x1) and _is_constant(x2):
-        return matmul_p(x1, x2)  # rules alone need matrices
+        return matmul_p(x1, x2)  # only rules need matrices
     y = matmul_p(expand_dims(x1, 0) if n1 == 1 else x1, expand_dims(x2, -1) if n2 == 1 else x2)
     if n1 == n2 == 1:
-        return get_at(y, (0, 0))  # a scalar where the library's own product gives one
+        return get_at(y, (0, 0))  # a scalar if the product of the library returns one
     shape = tuple(y.shape)
     if n1 == 1:
         shape = shape[:-2] + shape[-1:]
@@ -204,7 +204,7 @@ solve_p = of_library("linalg.solve(x1, x2)", linear="x2", broadcasts=True, batch
 
 @primitive(linear="x2", broadcasts=True, name="linalg.solve_or_nan", batch="leading", core_axes=2)
 def solve_or_nan(xp: Any, x1: Any, x2: Any, /) -> Any:
-    """Return the solution y of ``x1 @ y = x2``, not finite where ``x1`` is singular.
+    """Return the solution y of ``x1 @ y = x2``, not finite if ``x1`` is singular.
 
     For rules, which must not raise if the function itself returns a value. Shapes as for ``solve``.
     """
@@ -258,7 +258,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 
 def on_columns(solver: Callable[[Any], Any], b: Any, n: int, name: str) -> Any:
-    """Return ``solver(b)``, where a 1-D ``b`` is one column.
+    """Return ``solver(b)``. A 1-D ``b`` is one column.
 
     Raise ``ShapeError`` if ``b`` does not have n rows.
     """
@@ -395,7 +395,7 @@ def cholesky_jvp(xp: Any, t: Any, y: Any, *, upper: bool) -> Any:
 
 @cholesky.vjp
 def cholesky_vjp(xp: Any, g: Any, y: Any, *, upper: bool) -> Any:
-    # Murray 2016, equation 10. Without conjugation throughout: cotangents pair without it, so g stands for conj(g)
+    # Murray 2016, equation 10. No conjugation: cotangents pair without it, so g replaces conj(g)
     lower = adjoint(xp, y) if upper else y
     g = xp.matrix_transpose(g) if upper else conjugate(xp, g)
     p = _half_lower(xp, xp.matmul(adjoint(xp, lower), xp.tril(g)))

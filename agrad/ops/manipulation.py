@@ -56,7 +56,7 @@ reshape_p.primitive.by_layout = True
 
 @public_of_array
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
-    """Give the elements, in row-major order, another shape.
+    """Return the elements, in row-major order, in another shape.
 
     Parameters
     ----------

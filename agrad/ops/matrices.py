@@ -91,7 +91,7 @@ def identity(xp: Any, like: Any) -> Any:
 
 @primitive(batch="leading")
 def inverse_or_nan(xp: Any, x: Any, /) -> Any:
-    """Return 1 / x, and NaN where ``x`` is 0.
+    """Return 1 / x, and NaN if ``x`` is 0.
 
     It is not elementwise, because passes guard derivatives of elementwise operations.
     """
@@ -108,8 +108,8 @@ def inverse_or_nan_both(g: Any, y: Any) -> Any:
 def inverse_gaps(xp: Any, w: Any) -> Any:
     """Return 1 / (w[k] - w[j]) in row j and column k.
 
-    0 on the diagonal, and NaN where two values are equal: their vectors are any basis of one space, and their change in
-    it is not determined.
+    It is 0 on the diagonal, and NaN if two values are equal: their vectors are any basis of one space, and the
+    derivative within this space is not determined.
     """
     diagonal = identity(xp, w)
     return inverse_or_nan(columns(xp, w) - rows(xp, w) + diagonal) * (-diagonal + 1)

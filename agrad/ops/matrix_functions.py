@@ -22,11 +22,11 @@ def _length(xp: Any, x: Any) -> Any:
 
 
 def by_blocks(operation: PrimitiveFunction, **settings: Any) -> PrimitiveFunction:
-    """File the derivative rules of an analytic function f of each matrix.
+    """Register the derivative rules of an analytic function f of each matrix.
 
-    f([[x, t], [0, x]]) = [[f(x), L], [0, f(x)]], where L is the derivative along t; its transpose is the derivative at
-    the transposed matrix. R. Mathias, "A chain rule for matrix functions and applications" (1996). ``settings`` are the
-    options of the operation on block matrices.
+    f([[x, t], [0, x]]) = [[f(x), L], [0, f(x)]], in which L is the derivative along t. Its transpose is the derivative
+    at the transposed matrix. R. Mathias, "A chain rule for matrix functions and applications" (1996). ``settings`` are
+    the options of the operation on block matrices.
     """
 
     def change(xp: Any, x: Any, t: Any) -> Any:
@@ -135,9 +135,9 @@ _STEPS = 25
 
 
 def _principal_root(xp: Any, x: Any, checked: bool) -> Any:
-    """Return the principal square roots, and NaN where there is none.
+    """Return the principal square roots, and NaN if there is none.
 
-    ``checked``: NaN too where half of the digits of the square are lost.
+    ``checked``: NaN also if half of the digits of the square are lost.
 
     By the product form of the Denman-Beavers iteration with scaling: N. J. Higham, "Functions of Matrices" (2008),
     equation 6.29.
@@ -152,7 +152,7 @@ def _principal_root(xp: Any, x: Any, checked: bool) -> Any:
 
     def step(y: Any, m: Any, rest: Any, k: Any) -> tuple[Any, ...]:
         sign, size = xp.linalg.slogdet(m)
-        # a step of a matrix with a negative eigenvalue may be singular, which inv of some libraries refuses
+        # a step of a matrix with a negative eigenvalue may be singular; inv of some libraries then raises
         m = xp.where(((sign == 0) & (k > 0))[..., None, None], xp.full_like(m, math.nan), m)
         scale = xp.exp(size / (-2 * n))[..., None, None]
         inverse = xp.linalg.inv(m) / scale**2
@@ -203,7 +203,7 @@ def logm(xp: Any, x: Any, /, *, checked: bool) -> Any:
         return xp.any(far(y)) & (k < _ROOTS)
 
     def step(y: Any, count: Any, k: Any) -> tuple[Any, ...]:
-        # a root of the identity in the place of matrices that are done: a root more would cost a digit
+        # matrices that are done are replaced by roots of the identity: a further root would cost a digit
         more = far(y)
         root = _principal_root(xp, xp.where(more, y, one), checked)
         return xp.where(more, root, y), count + xp.astype(more, count.dtype), k + 1
@@ -216,6 +216,6 @@ def logm(xp: Any, x: Any, /, *, checked: bool) -> Any:
     return sum(parts[1:], parts[0]) * 2.0**count
 
 
-# roots of block matrices lose more digits than the roots of their blocks, and more than those of the derivative
+# roots of block matrices lose more digits than the roots of their blocks, and more than the roots of the derivative
 by_blocks(sqrtm, checked=False)
 by_blocks(logm, checked=False)

@@ -58,7 +58,7 @@ def _scaled_slope(xp: Any, scale: Any, x: Any, y: Any, axis: tuple[int, ...], or
     if math.isinf(ord):
         hit = xp.astype(size == y, y.dtype)
         return direction * (hit * (scale / xp.sum(hit, axis=axis, keepdims=True)))
-    # (size / y)**(ord - 1), and 0 for elements that are 0; y is 0 beside them where the order is negative
+    # (size / y)**(ord - 1), and 0 for elements that are 0; then y is 0 too if the order is negative
     zero = xp.astype(size == 0, size.dtype)
     ratio = (size * inverse_length(y) if ord > 1 else y / (size + zero)) + zero
     if 0 < ord < 1:

@@ -50,7 +50,7 @@ COMPARISONS: dict[str, Method] = {
 
 
 def install(kind: type[Tensor]) -> None:
-    """Give the class of Tensors its operators."""
+    """Define the operators of the class of Tensors."""
     methods: dict[str, Any] = {
         "__neg__": elementwise.negative,
         "__pos__": elementwise.positive,
@@ -119,7 +119,7 @@ def _in_place(function: Method) -> Method:
 def _setitem(self: Tensor, index: Any, value: Any, /) -> None:
     check_writable(self, "x[i] = v")
     write(self, set_at(self, value, index), "x[i] = v")
-    self._link = getattr(self, "_link", None)  # after a write it is an array, also without axes, and no scalar
+    self._link = getattr(self, "_link", None)  # after a write it is an array, also a 0-D one, and not a scalar
 
 
 def _contains(self: Tensor, value: Any, /) -> bool:
@@ -146,7 +146,7 @@ def _reduce(self: Tensor) -> tuple[Any, ...]:
 
 
 def _dask_graph(self: Tensor) -> None:
-    """Tell Dask that a Tensor is no collection of its own; refuse the blocks of ``dask.array.map_blocks``."""
+    """Tell Dask that a Tensor is not a Dask collection; raise for the blocks of ``map_blocks``."""
     if sys._getframe(2).f_code.co_name == "normalize_arg":
         raise RefusedFunctionError(f"{NOT_IN_BLOCKS[0]} {NOT_IN_BLOCKS[1]}")
 

@@ -291,7 +291,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
         )
     out = tensordot_p(x1, x2, axes=pair)
     if isinstance(out, Tensor) and not out.shape:
-        out._link = None  # an array of no axes, not a scalar: it has views
+        out._link = None  # a 0-D array, not a scalar: it has views
     return out
 
 

@@ -1,8 +1,8 @@
 """Random numbers as operations, functions of a key.
 
-Derivatives flow through their other parameters. ``agrad.random`` is their public face. ``agrad.philox`` defines the
-random bits; a backend may register a kernel that computes the same bits faster. Settings are in one form here: a shape
-is a tuple, a dtype its name.
+Derivatives flow through their other parameters. ``agrad.random`` has the public functions. ``agrad.philox`` defines the
+random bits; a backend may register a kernel that computes the same bits faster. Keyword arguments have one form here: a
+shape is a tuple, a dtype its name.
 """
 
 import math
@@ -113,7 +113,7 @@ def _attempt_keys(key: Any, attempt: int) -> Any:
 
 
 def _propose(xp: Any, key: Any, attempt: int, d: Any, dtype: str, refused: Any = None) -> tuple[Any, Any]:
-    """Return proposals of log(x / d), and booleans: true where one is accepted.
+    """Return proposals of log(x / d), and Booleans that are true for accepted ones.
 
     ``refused``: Booleans of a trace; a number is drawn only for the elements at which they are true.
     """
@@ -152,16 +152,16 @@ _NODES = [
 
 
 def _slope(xp: Any, a: Any, y: Any) -> Any:
-    """Return dy/da of the logarithm y of a gamma distributed number.
+    """Return dy/da of the logarithm y of a gamma-distributed number.
 
-    At a fixed quantile; a is the concentration. M. Figurnov, S. Mohamed and A. Mnih, "Implicit reparameterization
-    gradients", NeurIPS 2018: it is the derivative of the distribution function P(a, exp(y)) by a over that by y, with
-    the sign turned. With x = exp(y) and psi the digamma function, differentiating P, or 1 - P, under the integral sign
-    and putting t = x exp(-w) gives for x > a + 1
+    It is the derivative at a fixed quantile; a is the concentration. M. Figurnov, S. Mohamed and A. Mnih, "Implicit
+    reparameterization gradients", NeurIPS 2018: it is minus dP/da / dP/dy, where P(a, exp(y)) is the distribution
+    function. With x = exp(y) and psi the digamma function, differentiating P, or 1 - P, under the integral sign and
+    substituting t = x exp(-w) yields for x > a + 1
 
         dy/da = integral over v > 0 of (y - psi(a) + v) exp(a v - x (exp(v) - 1)),
 
-    and elsewhere, after one integration by parts, which removes the cancellation where a is small,
+    and otherwise, after one integration by parts, which removes the cancellation for small a,
 
         a dy/da = psi(a + 1) - y + x integral over v > 0 of (psi(a + 1) - y + v) exp(x (1 - exp(-v)) - (a + 1) v).
 
@@ -216,7 +216,7 @@ def truncated_normal(xp: Any, u: Any, low: Any, high: Any, /) -> Any:
     may be as far out in the tails as their squares are finite.
     """
     check_digits("random_truncated_normal", u)
-    above = low > -high  # the mirror image is solved where more of the interval is above 0
+    above = low > -high  # the mirror image is solved if more of the interval is above 0
     a, b = xp.where(above, -high, low), xp.where(above, -low, high)
     p = xp.where(above, 1 - u, u)
     # the logarithms of the distribution function at z and of its difference to 1

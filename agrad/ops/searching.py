@@ -97,7 +97,7 @@ all_p = of_library("all(x, *, axis, keepdims)", constant="x", batch="axis", kind
 
 @public_of_array
 def all(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
-    """Return True where all elements over axes are true.
+    """Test if all elements along axes are true.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ any_p = of_library("any(x, *, axis, keepdims)", constant="x", batch="axis", kind
 
 @public_of_array
 def any(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
-    """Return True where any element over axes is true.
+    """Test if any element along axes is true.
 
     Parameters
     ----------

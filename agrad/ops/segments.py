@@ -215,7 +215,7 @@ def _extreme(name: str, values: Any, ids: Any, num_segments: int, greatest: bool
 def _shared(values: Any, out: Any, ids: Any, summed: Callable[[Any], Any]) -> Any:
     """Return ``out``, the extreme of each segment; ties share its derivative.
 
-    The differences added are 0, or NaN where a segment has one.
+    The differences added are 0, or NaN in a segment with a NaN.
     """
     zero = zeros_like(values)
     spread = take(concat([out, zeros_like(out[:1, ...])]), ids, axis=0)

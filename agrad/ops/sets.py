@@ -172,7 +172,7 @@ def isin_p(xp: Any, x1: Any, x2: Any, /, *, invert: bool) -> Any:
     # older array libraries have no isin
     native = getattr(xp, "isin", None)
     found = _found(xp, x1, x2) if native is None else native(x1, x2)
-    return xp.logical_not(found) if invert else found  # array-api-strict ignores the setting
+    return xp.logical_not(found) if invert else found  # array-api-strict ignores invert
 
 
 @isin_p.batch
@@ -186,7 +186,7 @@ def isin_batch(xp: Any, x1: Any, x2: Any, x1_mapped: bool, x2_mapped: bool, batc
 
 @public_of_arrays
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
-    """Return True where an element is equal to one of another array.
+    """Test if each element is equal to any element of another array.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ def array_arguments(name: str, *values: Any) -> list[Any]:
 
 
 def keep(xp: Any, value: Any, shape: tuple[int, ...], axis: tuple[int, ...]) -> Any:
-    """Give the result of a reduction the reduced axes back, with length one."""
+    """Restore the reduced axes of a reduction's result, with length one."""
     target = kept_shape(shape, axis)
     return value if tuple(value.shape) == target else xp.reshape(value, target)
 

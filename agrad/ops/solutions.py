@@ -127,7 +127,7 @@ def least_squares(xp: Any, a: Any, b: Any, p: Any, /, *, rtol: float) -> Any:
     The rules of ``a`` contain the change of ``p``, which is an argument because it is expensive.
     """
     x = xp.matmul(p, b)
-    # one step of refinement: the residual of an ill-conditioned system would be that of the product alone
+    # one step of refinement: otherwise, the residual of an ill-conditioned system would be as large as of the product
     return x + xp.matmul(p, b - xp.matmul(a, x))
 
 
@@ -184,10 +184,10 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     Notes
     -----
     The results are as in ``numpy.linalg.lstsq``, with the names of ``torch.linalg.lstsq``. The solution is the
-    pseudo-inverse times ``b``, refined by one step. Its derivative is that along changes of ``a`` that keep the rank;
-    where ``a`` has not full rank, the solution itself jumps along all others. Derivatives: G. H. Golub and V. Pereyra,
-    "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate" (1973),
-    equation 4.12.
+    pseudo-inverse times ``b``, refined by one step. Its derivative is along changes of ``a`` that preserve the rank. If
+    ``a`` does not have full rank, the solution is discontinuous along all others. Derivatives: G. H. Golub and V.
+    Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate"
+    (1973), equation 4.12.
 
     Examples
     --------

@@ -274,7 +274,7 @@ def _of_deviation(x: Any, axis: tuple[int, ...], correction: float) -> Any:
 
 @primitive(name="var", batch="axis", decompose=True, rule_traits={"vjp:x": {"decompose": True}})
 def var_p(xp: Any, x: Any, /, *, axis: Any, correction: float, keepdims: bool) -> Any:
-    if not axis:  # without axes PyTorch gives 0 also for elements that are NaN
+    if not axis:  # without axes PyTorch returns 0 also for elements that are NaN
         x, axis, keepdims = xp.expand_dims(x, axis=-1), (-1,), False
     how = {"axis": axis, "correction": correction, "keepdims": keepdims}
     if is_complex(x.dtype):  # not every library has the variance of complex numbers

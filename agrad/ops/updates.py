@@ -124,7 +124,7 @@ def sgd_update_p(
     ``dampening`` is 0. Without momentum v is returned and not read; it may be any array like p.
     """
     d = g
-    # compared with 0, so that a trace depends on the outcome alone
+    # compared with 0, so that a trace depends only on the outcome
     if weight_decay != 0:
         d = p * weight_decay - g if maximize else p * weight_decay + g
     elif maximize:
@@ -250,7 +250,7 @@ def by_parts(formula: Any, p: Any, g: Any, arrays: Any, count: Any, options: dic
     options = {**options, "lr": lr}
     if hasattr(count, "shape"):
         count = xp.astype(count, xp.real(p).dtype if is_complex(p.dtype) else p.dtype)
-    # NumPy's functions return scalars for arrays without axes, and a program would not take those as its inputs
+    # NumPy functions return scalars for 0-D arrays, and a program would not accept those as its inputs
     flat = [a.shape == () for a in (p, *arrays)]
     if flat[0]:
         p, g, *arrays = [a if a.shape else xp.reshape(a, (1,)) for a in (p, g, *arrays)]

@@ -13,7 +13,7 @@ __all__ = ["clip_grad_norm", "clip_grad_value"]
 NARROW = ("float16", "bfloat16")
 
 _FEW = 1 << 10
-"""Largest number of elements of a gradient for which a call takes longer than a copy."""
+"""Largest number of elements of a gradient for which a call is slower than a copy."""
 
 
 def _gradients(parameters: Any, what: str) -> list[tuple[agrad.Tensor, agrad.Tensor]]:

@@ -214,7 +214,7 @@ class LBFGS(Optimizer):
         return first
 
     def _evaluate(self, closure: Callable[[], Any], t: float = 0.0) -> tuple[Any, Point]:
-        """Return the loss and the point. Without a direction, its slope is the 1-norm of the gradient."""
+        """Return the loss and the point. Without a direction, its derivative is the 1-norm of the gradient."""
         with agrad.enable_grad():
             loss = closure()
         self._memory.evaluations += 1

@@ -9,7 +9,7 @@ DECREASE, CURVATURE = 1e-4, 0.9
 
 
 class Point(NamedTuple):
-    """A step t along the direction, with the loss, its gradient and its slope there.
+    """A step t along the direction: the loss, its gradient and directional derivative.
 
     ``size`` is the largest element of the gradient.
     """

@@ -295,7 +295,7 @@ def chunked(f: Function, *, jit: bool = True) -> Function:
     def total(*args: Any) -> Any:
         call = Call(key, f, jit, args)
         vector, _ = tree.ravel(call.values)
-        # the gradient, if it is asked for, comes with the value
+        # the gradient, if requested, is computed with the value
         call.with_gradient = isinstance(vector, agrad.Tensor)
         return sum_p(vector, over=Sum(call))[0]
 

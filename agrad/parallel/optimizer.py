@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class ParallelOptimizer(Stateful):
     """Optimizer that steps by the mean of the gradients of all ranks.
 
-    Its other attributes and methods are those of ``inner``. Pass ``inner`` to learning rate schedules.
+    Its other attributes and methods are the same as of ``inner``. Pass ``inner`` to learning rate schedules.
 
     Parameters
     ----------

@@ -248,7 +248,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, *, dtype: Any = None) -> 
     """
     name = "dirichlet"
     if not hasattr(alpha, "shape") or not len(alpha.shape):
-        raise ShapeError(f"{name}: alpha must have at least one axis; the last axis counts the components")
+        raise ShapeError(f"{name}: alpha must have at least one axis, for the components, got shape ()")
     width = int(alpha.shape[-1])
     batch = tuple(alpha.shape[:-1]) if shape is None else shape_of(shape, name)
     logarithms = _log_gamma(key, alpha, (*batch, width), dtype, name)

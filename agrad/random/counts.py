@@ -144,7 +144,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     high = agrad.minimum(agrad.ceil(mean + spread), trials)
 
     def enough(k: Any) -> Any:
-        failures = agrad.maximum(trials - k, 0.0 * k + 0.5)  # below 1 only for no trials, where nothing is searched
+        failures = agrad.maximum(trials - k, 0.0 * k + 0.5)  # below 1 only without trials, and then nothing is searched
         return agrad.special.betainc(failures, k + 1, 1 - chance) >= u
 
     return _least(enough, low, high, *_near(u, mean, deviation, 1 - 2 * chance))

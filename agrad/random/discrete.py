@@ -270,7 +270,7 @@ def _places(key: Any, n: int, drawn: int, replace: bool, p: Any) -> Any:
     if replace:
         total = agrad.cumulative_sum(p)
         u = sampling.uniform(key, shape=(drawn,), dtype=kind, interior=False) * total[-1]
-        # the first place with a sum above u, and no later one than the last sum if rounding makes u as large
+        # the first position with a sum above u, and no later one than the last sum if rounding makes u as large
         places = agrad.searchsorted(total, u, side="right")
         last = agrad.searchsorted(total, total[-1:], side="left")
         return agrad.minimum(places, last)

@@ -1,8 +1,8 @@
 """Differentiable SciPy functions for arrays of every library.
 
 The modules and functions have SciPy names: write ``from agrad.scipy import special`` instead of ``from scipy import
-special``. A docstring names the SciPy function and describes the differences. Parameters that it does not mention have
-the SciPy meaning.
+special``. A docstring contains the name of the SciPy function and the differences. Parameters that it does not
+mention have the SciPy meaning.
 
 Functions accept Tensors, plain arrays of any library, Python numbers and nested lists. They return plain arrays if an
 argument is a plain array and none is a Tensor, and Tensors otherwise. Integers are converted to a floating-point dtype,

@@ -66,7 +66,7 @@ class _Problem:
         self.x0, self.size, self.like = plain(vector), vector.shape[0], agrad.asarray(vector)
 
     def vector(self, x: Any) -> Any:
-        """Return numbers of the host as a plain vector where the unknowns are."""
+        """Return host numbers as a plain vector on the device of the unknowns."""
         kind = "float64" if self.like.dtype == agrad.float64 else "float32"
         return agrad.astype(constant(np.asarray(x, kind), self.like), self.like.dtype, copy=False).data
 

@@ -1,4 +1,4 @@
-"""Places of arrays: backend and device of the computation and of the results."""
+"""Backends and devices of the computation and of the results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def place_of(array: Any) -> Place:
 
 
 def place_for(array: Any, backend: str | None, device: Any) -> Place:
-    """Return the named place, or the place of the input, or the selected one."""
+    """Return the backend and device by name, of the input, or the selected ones."""
     if backend is None and device is None and dispatched(array):
         return place_of(array)
     if backend is None:
@@ -89,7 +89,7 @@ class Result(NamedTuple):
 
     @classmethod
     def like(cls, array: Any) -> Result:
-        """Return where results of an input go: NumPy unless it is ``dispatched``."""
+        """Return the backend of results for an input: NumPy unless it is ``dispatched``."""
         return cls(place_of(array) if dispatched(array) else None)
 
     def give(self, value: Any) -> Any:

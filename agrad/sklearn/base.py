@@ -70,7 +70,7 @@ class Estimator(BaseEstimator):
     # ------------------------------------------------------------------ what subclasses fill in
 
     def _check_settings(self) -> None:
-        """Check parameters that are not checked where they are used."""
+        """Check parameters that are not checked when they are used."""
         self._epochs()
         if not self._automatic("n_iter_no_change"):
             check_number("n_iter_no_change", self.n_iter_no_change, 1, whole=self.n_iter_no_change != math.inf)
@@ -236,7 +236,7 @@ class Estimator(BaseEstimator):
         try:
             history = trainer.fit(examples, epochs=1 if incremental else self._epochs(), progress=False)
         except AnomalyError as error:
-            raise DataError(f"{error}, or scale the data (StandardScaler)") from None
+            raise DataError(f"{error} Or scale the data (StandardScaler).") from None
         finally:
             self.module_.eval()
         if history.interrupted:
@@ -322,7 +322,7 @@ class Estimator(BaseEstimator):
     # ------------------------------------------------------------------ outputs
 
     def _raw(self, X: Any) -> agrad.Tensor:
-        """Return the outputs of the network of checked inputs, where it computes."""
+        """Return the outputs of the network for checked inputs, on its own backend."""
         return predicted(self.module_, X, self._place, ROWS)
 
     def _given(self, X: Any, method: str) -> agrad.Tensor:

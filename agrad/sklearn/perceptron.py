@@ -64,7 +64,7 @@ class Perceptron(Estimator):
         layers: list[Any] = []
         width = X.shape[1]
         kept: dict[str, Any] = {"dtype": getattr(agrad, dtype), "backend": place.backend, "device": place.device}
-        # dropout has draws of its own, so that the weights are drawn as without it
+        # dropout draws separately, so that the weights are drawn as without it
         rng = random.Generator(int(self._random.randint(2**31 - 1))) if self.dropout else None
         factor = 2 if self.activation == "logistic" else 6
         for number, following in enumerate([*self._widths(), outputs]):

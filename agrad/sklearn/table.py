@@ -98,7 +98,7 @@ class Table(Network):
 
     @property
     def _copies(self) -> int:  # type: ignore[override]
-        """The members, of which each sees a part of a batch."""
+        """The networks, each of which sees a part of a batch."""
         return int(self._value("members"))
 
     def _begin(self, X: Any, place: Place, dtype: str) -> None:
@@ -228,7 +228,7 @@ class TableRegressor(Regressor, Table):
     n_outputs_ : int
         The number of outputs.
     loss_, loss_curve_, validation_scores_, best_validation_score_, n_iter_, t_
-        As in `NetworkRegressor`. Losses are those of standardized targets.
+        As in `NetworkRegressor`. Losses are computed for standardized targets.
 
     Examples
     --------

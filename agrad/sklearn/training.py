@@ -38,7 +38,7 @@ class Examples(Arrays):
     weights : numpy.ndarray or None
         Weights of shape (n,).
     training : Training
-        Training that uses them; its network determines where batches are needed.
+        Training that uses them; its network determines the backend of batches.
     batch_size : int
         The length of a batch.
     rng : numpy.random.RandomState or None
@@ -135,8 +135,8 @@ class Training:
         put(found.x)
         if found.status != 0:
             warnings.warn(
-                f"lbfgs did not converge after {found.nit} iterations (status {found.status}): {found.message}; "
-                "raise max_iter, or scale the data",
+                f"lbfgs did not converge after {found.nit} iterations (status {found.status}): {found.message}. "
+                "Increase max_iter, or scale the data.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -138,4 +138,4 @@ class Network(Estimator):
         return any(ended) or (self._value("early_stopping") and super()._epoch_ends())
 
     def _out_of_epochs(self) -> None:
-        """The number of epochs was asked for."""
+        """Do not warn, because the number of epochs was requested."""

@@ -1,7 +1,7 @@
 """The backward passes of ``odeint``.
 
 ``ThroughSteps`` goes back through the steps, whose stages it evaluates again, on plain arrays. The result is the
-derivative of the computed values. If an older level records or maps the pass, ``Adjoint`` integrates the adjoint
+derivative of the computed values. If an outer transform records or maps the pass, ``Adjoint`` integrates the adjoint
 equation a' = -a df/dy backwards, together with the integrals of a df/dp (Chen et al., Neural Ordinary Differential
 Equations, NeurIPS 2018). Both find the values that ``f`` closes over on the tape of one call.
 """
@@ -75,13 +75,13 @@ def _added(a: Any, b: Any) -> Any:
 
 
 class Adjoint:
-    """The system of state, adjoint and integrals in a backward pass at one level."""
+    """The system of state, adjoint and integrals in a backward pass of one transform."""
 
     def __init__(self, equation: Equation, level: Any, used: Sequence[Node], again: bool, solve: Solve) -> None:
         self.equation, self.level, self.used, self.again, self.solve = equation, level, used, again, solve
 
     def _pulled(self, ys: Leaves, adjoints: Leaves, s: Any) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the value of the equation, and the cotangents of the state and of the used nodes, None for zero."""
+        """Return the equation's value, and the cotangents of the state and of the used nodes, None for zero."""
         level = self.level
         with recording_from(level.id):
             run = Evaluation(lambda starts: self.equation(starts, s), level, [self._start(y) for y in ys])
@@ -90,7 +90,7 @@ class Adjoint:
         return values, [found.get(y.node) for y in run.starts], [found.get(node) for node in self.used]
 
     def _start(self, y: Any) -> Tensor:
-        """Return the state with a node where the pass ends: a leaf, or a new node before the node of the state."""
+        """Return the state with a node at which the pass ends: a leaf, or a new node before the state's node."""
         if self.again and isinstance(y, Tensor) and y.level is self.level and y.node is not None:
             return wrap(y.data, self.level, record_call("state", [y.node], 1, lambda _, gs: gs, linear=True)[0])
         y = recorded_part(y)
@@ -111,9 +111,7 @@ class Adjoint:
             _, _, at_start = self._pulled([y[(0, ...)] for y in ys], [g[(last, ...)] for g in gs], plain(t)[0])
             shapes = [b if a is None else a for a, b in zip(shapes, at_start, strict=True)]
         kept = [k for k, s in enumerate(shapes) if s is not None]
-        starts = moved_beside(
-            [zeros(plain(shapes[k])) for k in kept], gs
-        )  # cotangents of NumPy arrays are integrated there too
+        starts = moved_beside([zeros(plain(shapes[k])) for k in kept], gs)  # NumPy cotangents are integrated there too
 
         def system(values: Leaves, s: Any) -> list[Any]:
             slopes, back_y, back_used = self._pulled(values[:n], values[n : 2 * n], s)
@@ -123,7 +121,7 @@ class Adjoint:
             return lift_all(moved_beside(out, gs))
 
         def interval(carry: Leaves, rows: Leaves) -> tuple[list[Any], None]:
-            """Go back from a time; ``rows``: its state and cotangents, it, the time before."""
+            """Integrate back; ``rows``: a time's state and cotangents, it, the time before."""
             adjoints = [a + b for a, b in (lift_all(pair) for pair in zip(carry[:n], rows[n : 2 * n], strict=True))]
             times = lift_all(rows[-2:])
             values = lift_all([*rows[:n], *adjoints, *carry[n:]])
@@ -163,7 +161,7 @@ class _Again:
         return [namespace.take(x, at, axis=0)[0, ...] for x in kept]
 
     def _run(self, begun: Leaves, kept: Leaves, until: Any, noted: Callable[..., tuple[Any, Leaves]]) -> list[Any]:
-        """Take a number of steps, and store values in slots.
+        """Perform a number of steps, and store values in slots.
 
         ``noted`` maps the states before and after a step to a condition of slots, and the values to store there.
         """
@@ -183,7 +181,7 @@ class _Again:
         return list(while_loop(goes_on, advance, first)[:n])
 
     def back(self, through: Callable[..., Leaves], begun: Leaves, count: Any, last: Step, values: Leaves) -> list[Any]:
-        """Go back through ``count`` steps from ``begun``, of which the last is known."""
+        """Go back through ``count`` steps from ``begun``. The last step is given."""
         xp, slots = namespace, self.slots
 
         def block(values: Leaves) -> Leaves:
@@ -264,7 +262,7 @@ class ThroughSteps:
     def _traced(self, rows: Any, adjoint: Any) -> tuple[Any, list[Any]]:
         """Go back from time to time, by traced loops.
 
-        The cotangents of the times inside a step are carried as cotangents of its slopes.
+        The cotangents of the times inside a step are carried as cotangents of its stage derivatives.
         """
         xp, (steps,), stages = self.xp, self.taken, len(self.tableau.nodes)
         none = xp.concat([adjoint] * stages)
@@ -310,8 +308,8 @@ class ThroughSteps:
     def _before(self, step: Step, adjoint: Any, of_slopes: Any, count: int) -> tuple[Any, list[Any]]:
         """Return the cotangents of the state before a step and of the used nodes.
 
-        ``adjoint`` is the sum of the cotangents of the states in the step and after it, ``of_slopes`` the cotangents of
-        the slopes of the first ``count`` stages, divided by the step size.
+        ``adjoint`` is the sum of the cotangents of the states in the step and after it. ``of_slopes`` are the
+        cotangents of the derivatives of the first ``count`` stages, divided by the step size.
         """
         xp, tableau, h = self.xp, self.tableau, self.tableau.like(step.size)
         of_slopes = of_slopes * h

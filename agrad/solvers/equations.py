@@ -81,7 +81,7 @@ def _solution(
     residual_of: Callable[[Residual], Residual],
     method: str,
 ) -> Any:
-    """Return the solution of an equation, with its derivative by linear solves with ``method``."""
+    """Return the solution of an equation. Its derivative is computed by linear solves with ``method``."""
     check_functions(name, f=f)
     leaves, spec = state_leaves(x0, f"{name}: x0")
 
@@ -113,7 +113,7 @@ def _contracted(rtol: float | None, atol: float | None, maxiter: int, step: Resi
 
     def goes_on(state: Sequence[Any]) -> Any:
         before, _, left, bound = state
-        # the bound of the norm saves computing it at each iteration
+        # the bound on the norm avoids computing the norm at each iteration
         if not in_trace() and anywhere(left > bound * rtol + atol):
             return True
         good = within(left, norm(before) * rtol + atol)
@@ -136,7 +136,7 @@ def root(
     """Find a root ``f(x, *args) = 0`` by the Newton method.
 
     GMRES computes the steps, which are halved until the norm decreases. The iteration ends when norm(f(x)) is at most
-    atol + rtol * norm(f(x0)). Derivatives are those of :func:`agrad.fixed_point`.
+    atol + rtol * norm(f(x0)). Derivatives are computed as by :func:`agrad.fixed_point`.
 
     Parameters
     ----------

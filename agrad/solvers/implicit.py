@@ -2,9 +2,9 @@
 
 The solution x of F(x) = 0 is computed without recording. Then F is evaluated once at the solution, and recorded. The
 result is the residual r, which depends on all values that F uses except x, also on Tensors that F closes over. By the
-implicit function theorem, dx = -A^-1 dr with A = dF/dx. x is given that derivative at each level, from the newest to
-the oldest. Its linear solve runs on Tensors of older levels and has an implicit derivative itself, which gives every
-order and mode.
+implicit function theorem, dx = -A^-1 dr with A = dF/dx. This derivative is attached to x for one transform after the
+other, the innermost first. Its linear solve runs on Tensors of the outer transforms and has an implicit derivative
+itself. This computes derivatives of every order and mode.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ def given_back(leaves: Leaves, out: Leaves) -> list[Any]:
 
 
 def checked(out: Any, leaves: Leaves, spec: Any, what: str) -> list[Any]:
-    """Return the leaves of a result of the user; check that it is like the unknowns."""
+    """Return the leaves of a user function's result, which must be like the unknowns."""
     found, found_spec = flatten(out)
     if found_spec != spec:
         raise ShapeError(f"{what} must have the structure of the unknown, {spec}, got {found_spec}")
@@ -78,8 +78,8 @@ def attach(
 ) -> list[Any]:
     """Return the solution of residual(x) = 0 with its derivative.
 
-    ``solution`` are plain values, ``method`` is the method of the linear solves, ``hidden`` are levels to take off the
-    results of the residual.
+    ``solution`` contains plain values. ``method`` is the method of the linear solves. ``hidden`` are nesting levels to
+    remove from the results of the residual.
     """
     levels = tuple(hidden)
     since = next_id()
@@ -88,7 +88,7 @@ def attach(
 
 
 def _without(value: Any, level: Any) -> Any:
-    """Return a value without a level, which may be inside other levels."""
+    """Return a value without one nesting level, which may be inside other levels."""
     if not isinstance(value, Tensor):
         return value
     data = _without(value.data, level)
@@ -98,7 +98,7 @@ def _without(value: Any, level: Any) -> Any:
 
 
 def _down(value: Any, levels: Sequence[Any]) -> Any:
-    """Return a result of a residual without the levels, which are ordered from the newest."""
+    """Return a result of a residual without the nesting levels, which are listed from the innermost."""
     value = recorded_part(value)
     for level in levels:
         value = spread(level, value) if isinstance(level, Batch) else recorded_part(_without(value, level))
@@ -106,7 +106,7 @@ def _down(value: Any, levels: Sequence[Any]) -> Any:
 
 
 def _up(value: Any, levels: Sequence[Any]) -> Any:
-    """Return a value with the levels, as a Tensor for a residual."""
+    """Return a value with the nesting levels, as a Tensor for a residual."""
     for level in reversed(levels):
         if isinstance(level, Batch):
             value = level.wrap(strip_constant_levels(value))
@@ -114,14 +114,14 @@ def _up(value: Any, levels: Sequence[Any]) -> Any:
 
 
 def _evaluated(residual: Residual, levels: Sequence[Any], xs: Leaves) -> list[Any]:
-    """Return the residual at ``xs`` without the levels."""
+    """Return the residual at ``xs`` without the nesting levels."""
     return [_down(r, levels) for r in residual([_up(x, levels) for x in xs])]
 
 
 def _attach(
     residual: Residual, levels: tuple[Any, ...], xs: list[Any], rs: list[Any], since: int, name: str, method: str
 ) -> list[Any]:
-    """Implement ``attach`` inside the levels that have been taken off.
+    """Implement ``attach`` inside the nesting levels that were removed.
 
     ``rs`` is the residual there, ``since`` a serial number before the nodes that the residual recorded.
     """
@@ -137,11 +137,11 @@ def _attach(
         found = _attach(residual, below, inner, [_down(r, (level,)) for r in rs], since, name, method)
         return [level.wrap(strip_constant_levels(x)) for x in found]
     if not (level.tape or isinstance(level, Forward)):
-        raise NotDifferentiableError(f"{name} cannot be differentiated by the level {level.name!r}")
+        raise NotDifferentiableError(f"{name} cannot be differentiated by the transform {level.name!r}")
     inner = [_down(r, (level,)) for r in rs]
     xs = _attach(residual, below, xs, inner, since, name, method)
     if isinstance(level, Forward):
-        if newest_level(inner) is not None:  # the residual depends on other levels through the solution too
+        if newest_level(inner) is not None:  # through the solution, the residual depends on other transforms too
             rs = _evaluated(residual, levels, xs)
         tangents = [split_level(r, level)[1] for r in rs]
         ts = [zeros(x) if t is None else strip_constant_levels(t) for t, x in zip(tangents, xs, strict=True)]
@@ -149,7 +149,7 @@ def _attach(
         return [wrap(x, level, strip_constant_levels(lift(-s))) for x, s in zip(xs, steps, strict=True)]
 
     def pull(node: Node, given: list[Any]) -> list[Any]:
-        # with create_graph=True the global tape records the pass itself: then the level is not taken off
+        # with create_graph=True, the global tape records the pass itself: the level is then not removed
         again = any(isinstance(g, Tensor) and g.level is level for g in given)
         off = levels if again else below
         at = on_tape(xs, level, node) if again else xs
@@ -180,7 +180,7 @@ def _attached_again(name: str, method: str, residual: Residual, xs: Leaves, _: L
 
 
 class Evaluation:
-    """One evaluation of a function of Tensors of a level, recorded there."""
+    """One evaluation of a function of Tensors of a transform, which records it."""
 
     def __init__(self, function: Residual, level: Any, starts: Sequence[Tensor]) -> None:
         self.level, self.starts, self.since = level, starts, next_id()
@@ -195,9 +195,9 @@ class Evaluation:
 
 
 def _pulled_at_level(residual: Residual, level: Any, xs: Leaves, gs: Leaves, name: str, method: str) -> dict[Node, Any]:
-    """Return the cotangents of the nodes that the residual uses, of a solution of plain values.
+    """Return the cotangents of the nodes that the residual uses, for a solution of plain values.
 
-    The residual is recorded once, at the level itself, and each product with the transposed matrix is a pass over it.
+    The transform records the residual once. Each product with the transposed matrix is a pass over this record.
     """
     run = Evaluation(residual, level, [wrap(x, level, leaf_node()) for x in xs])
 
@@ -210,7 +210,7 @@ def _pulled_at_level(residual: Residual, level: Any, xs: Leaves, gs: Leaves, nam
 
 
 def on_tape(values: Leaves, level: Any, node: Node) -> list[Any]:
-    """Return the outputs of a recorded call as Tensors of its level."""
+    """Return the outputs of a recorded call as Tensors of its nesting level."""
     nodes = [node] if len(values) == 1 else [select(node, i) for i in range(len(values))]
     return [wrap(value, level, n) for value, n in zip(values, nodes, strict=True)]
 
@@ -220,7 +220,7 @@ def _derivatives(levels: Sequence[Any]) -> list[Any]:
 
 
 def pushed(residual: Residual, levels: Sequence[Any], xs: Leaves, vs: Leaves) -> list[Any]:
-    """Return the derivative of the residual along ``vs``, inside the levels."""
+    """Return the derivative of the residual along ``vs``, inside the nesting levels."""
     primals, tangents = (tuple([_up(value, levels) for value in values]) for values in (xs, vs))
     _, out = jvp(lambda *ys: tuple(residual(ys)), primals, tangents)
     return [_down(t, levels) for t in out]

@@ -1,6 +1,6 @@
 """Matrix-free solvers of linear systems: GMRES, conjugate gradients and BiCGSTAB.
 
-A vector is a 1-D array; ``Packing`` makes one of a list of arrays. Under ``vmap`` each batch element has its own
+A vector is a 1-D array. ``Packing`` converts a list of arrays to one. Under ``vmap`` each batch element has its own
 system, and iterations continue until all have converged. Quotients with a divisor of 0 are 0, so that elements that
 have converged do not change.
 """
@@ -156,8 +156,8 @@ def _residual(a: Operator, b: Any, x: Any) -> list[Any]:
 def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: int = 40) -> tuple[Any, Any, int]:
     """Solve a x = b by GMRES(restart), for any matrix.
 
-    Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), with Givens rotations. ``x`` is the initial guess. Return the
-    solution, the norm of its residual, and the number of products with the matrix.
+    Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), with Givens rotations. ``x`` is the initial guess. Returns
+    the solution, the norm of its residual, and the number of products with the matrix.
     """
     applied = 0
     length = int(b.shape[0])
@@ -177,7 +177,7 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
             column = [_dot(v, w) for v in basis]
             for h, v in zip(column, basis, strict=True):
                 w = w - h * v
-            for i, v in enumerate(basis):  # once more, because rounding leaves a rest
+            for i, v in enumerate(basis):  # a second time, because rounding leaves a remainder
                 h = _dot(v, w)
                 w = w - h * v
                 column[i] = column[i] + h
@@ -218,7 +218,7 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
 def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, Any]:
     """Solve a x = b by conjugate gradients, for a Hermitian positive definite matrix.
 
-    Hestenes and Stiefel, J. Res. Nat. Bur. Standards 49 (1952). Results are those of ``gmres``.
+    Hestenes and Stiefel, J. Res. Nat. Bur. Standards 49 (1952). Returns the same values as ``gmres``.
     """
 
     def advance(state: Sequence[Any]) -> tuple[Any, ...]:
@@ -240,7 +240,7 @@ def conjugate_gradient(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int
 def bicgstab(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tuple[Any, Any, Any]:
     """Solve a x = b by BiCGSTAB, for any matrix, with little memory.
 
-    van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). Results are those of ``gmres``.
+    van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). Returns the same values as ``gmres``.
     """
 
     def advance(state: Sequence[Any]) -> tuple[Any, ...]:
@@ -265,7 +265,7 @@ def contraction(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tu
     """Solve a x = b by x + (b - a x), for a matrix close to the identity.
 
     Richardson, Phil. Trans. R. Soc. A 210 (1911). If a step reduces the residual by less than a third, GMRES continues.
-    Results are those of ``gmres``.
+    Returns the same values as ``gmres``.
     """
     applied, before = 0, None
     while True:
@@ -333,7 +333,7 @@ def solved(
 
 
 def _factorized(a: Operator, b: Any) -> Any:
-    """Return the solution of a x = b, computed from the whole matrix."""
+    """Return the solution of a x = b by a factorization of the whole matrix."""
     raw = example(b)
     backend = backend_of(raw)
     rows = backend.xp.eye(int(b.shape[0]), dtype=raw.dtype, device=backend.device_of(raw))

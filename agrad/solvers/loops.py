@@ -1,7 +1,7 @@
 """Loops of the solvers: Python loops, or operations inside a trace.
 
-An algorithm is written once, as steps from a state to the next. A Python loop reads each condition. Inside a trace,
-conditions have no value: the loop is one operation, and a solver returns NaN instead of raising an error.
+An algorithm is implemented once, as steps from a state to the next. A Python loop reads each condition. Inside a trace,
+conditions have no value: the loop is one operation, and a solver returns NaN instead of raising.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def in_trace() -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return an array, or a batch of ``vmap``, without the levels that record it."""
+    """Return an array, or a batch of ``vmap``, without the transforms that record it."""
     if not isinstance(value, Tensor):
         return value
     data = value.data
@@ -41,7 +41,7 @@ def plain(value: Any) -> Any:
 
 
 def raw_of(value: Any) -> Any:
-    """Return the array under all levels, with all batch axes.
+    """Return the array inside all transforms, with all batch axes.
 
     Raises ``TracedValueError`` for a traced array, on which Python cannot branch.
     """
@@ -53,7 +53,7 @@ def raw_of(value: Any) -> Any:
 
 
 def computed(*values: Any) -> list[Any]:
-    """Return values, computed if their library is lazy: its graph must not grow."""
+    """Return values. If their library is lazy, compute them to keep its graph small."""
     raws = [raw_of(v) for v in values]
     backend = backend_of(raws[0])
     if not backend.lazy:
@@ -78,7 +78,7 @@ def anywhere(condition: Any) -> bool:
 def _age(values: Any) -> Any:
     """Return the number of the trace of a loop with these first values.
 
-    Levels newer than the values record above the loop, because an equation may use them.
+    Transforms newer than the values record outside the loop, because an equation may use them.
     """
     leaves = [strip_constant_levels(leaf) for leaf in flatten(values)[0] if isinstance(leaf, Tensor)]
     return id_above(mode().trace, *[leaf.level for leaf in leaves if isinstance(leaf, Tensor)])

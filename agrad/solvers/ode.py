@@ -3,7 +3,7 @@
 The steps are never recorded. Forward mode integrates the tangent together with the state. Reverse mode goes back
 through the steps, or integrates the adjoint equation (see ``adjoint``), for every array that the equation uses or
 closes over, which the tape of one call of the equation contains. The same solver integrates these systems on Tensors of
-older levels, which gives derivatives of every order and mode.
+outer transforms, which computes derivatives of every order and mode.
 """
 
 import contextlib
@@ -89,7 +89,7 @@ def odeint(
     first_step : float, optional
         Size of the first step. By default, it is estimated.
     max_step : float, optional
-        Maximum size of a step. "rk4" takes the fewest steps between two times that satisfy it.
+        Maximum size of a step. "rk4" uses the smallest number of steps between two times that satisfies it.
     steps : int, optional
         Number of steps of "rk4" between two times.
 
@@ -106,10 +106,10 @@ def odeint(
     Notes
     -----
     Values inside a step are interpolated with an error of the fifth order in its size. First derivatives in reverse
-    mode are those of the computed values. In higher orders, and inside ``jit`` with at most 64 times, they solve the
-    adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. Methods: Dormand and Prince,
-    A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980), with the interpolation by Shampine;
-    Tsitouras, Comput. Math. Appl. 62 (2011).
+    mode are the derivatives of the computed values. In higher orders, and inside ``jit`` with at most 64 times, they
+    solve the adjoint equation of Chen et al., Neural Ordinary Differential Equations, NeurIPS 2018. Methods: Dormand
+    and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980), with the interpolation by
+    Shampine; Tsitouras, Comput. Math. Appl. 62 (2011).
 
     Examples
     --------
@@ -152,7 +152,7 @@ def odeint(
 
 
 def _joined(entries: Sequence[Any], like: Any) -> Any:
-    """Return the array of a list of entries; a list of only numbers gets the device and dtype of ``like``."""
+    """Return the array of a list of entries. A list of only numbers gets the device and dtype of ``like``."""
     if any(hasattr(entry, "shape") for entry in flatten(entries)[0]):
         return asarray(entries)
     backend = backend_of(raw := like.raw if isinstance(like, Tensor) else like)
@@ -189,10 +189,10 @@ def _as_time(t: Any) -> Callable[[float], Any]:
 def _solve(
     equation: Equation, y0: Leaves, t: Any, options: Options, taken: list[Any] | None = None, bare: bool = False
 ) -> list[Any]:
-    """Return the solution for operands of any levels: arrays with the times as their first axis.
+    """Return the solution for operands of any transform: arrays with the times as their first axis.
 
-    ``taken`` receives the steps if no level records or maps the operands. ``bare`` is True for the equation of the
-    user, from whose results no level has been taken off.
+    ``taken`` receives the steps if no transform records or maps the operands. ``bare`` is True for the user's equation,
+    from whose results no nesting level was removed.
     """
     y0, t = [recorded_part(y) for y in y0], recorded_part(t)
     since = next_id()
@@ -214,7 +214,7 @@ def _solve(
     if isinstance(level, Forward):
         return _with_tangents(equation, y0, t, options, level)
     if not level.tape:
-        raise NotDifferentiableError(f"odeint cannot be differentiated by the level {level.name!r}")
+        raise NotDifferentiableError(f"odeint cannot be differentiated by the transform {level.name!r}")
     return _recorded(equation, y0, t, options, level, since, with_closures)
 
 
@@ -245,7 +245,7 @@ def _with_tangents(equation: Equation, y0: Leaves, t: Any, options: Options, lev
             wrap(strip_constant_levels(y), level, strip_constant_levels(v))
             for y, v in zip(state[:n], state[n:], strict=True)
         ]
-        with recording_from(level.id):  # the solver records nothing else
+        with recording_from(level.id):  # the solver records nothing itself
             found = [split_level(recorded_part(r), level) for r in equation(ys, s)]
         slopes = [zeros(v) if t is None else t for (_, t), v in zip(found, state[n:], strict=True)]
         return lift_all([*[strip_constant_levels(r) for r, _ in found], *slopes])
@@ -276,7 +276,7 @@ def _scaled(a: Any, by: Any) -> Any:
 
 
 def _inside(equation: Equation, level: Any) -> Equation:
-    """Return an equation without a level on its results."""
+    """Return an equation without a nesting level on its results."""
     return lambda ys, s: [level.inside(recorded_part(r)) for r in equation(ys, s)]
 
 
@@ -337,7 +337,8 @@ def _integrate(
         reshape, kind, row = backend_of(y).xp.reshape, type(y), (1, int(y.shape[1]))
         single = packing.shapes[0] if len(y0) == 1 else None
 
-        # to detect a lost derivative, all levels record one stage of each step, or a bare equation is checked at each
+        # to detect a lost derivative, all transforms record one stage of each step, or a bare equation is checked at
+        # each
         def slope(v: Any, s: float, whole: bool) -> Any:
             ys = packing.unpack(v) if single is None else [reshape(v, single)]
             if bare and single is not None:  # the usual call, without the following checks
@@ -359,7 +360,7 @@ def _integrate(
 
 
 def _is_recorded(value: Any) -> bool:
-    """Return True for a Tensor whose derivative a level records."""
+    """Return True for a Tensor whose derivative a transform records."""
     if not isinstance(value, Tensor) or (value.node is None and not isinstance(value.data, Tensor)):
         return False
     value = recorded_part(value)

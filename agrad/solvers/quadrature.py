@@ -1,4 +1,4 @@
-"""Derivatives of weighted sums, which show errors of derivatives of integrals."""
+"""Derivatives of weighted sums, for error estimates of derivatives of integrals."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ from agrad.ops.statistical import sum as sum_
 def value_and_slopes(g: Callable[[Any], Any], places: Any, weights: Sequence[Any]) -> tuple[Any, list[dict[Any, Any]]]:
     """Return ``g(places)`` and the derivatives of its weighted sums.
 
-    The derivatives at the newest level are a dictionary for each array of weights. In reverse mode, its keys are the
-    nodes from before the call that the sum depends on, in forward mode the level. Its values are plain arrays, which
-    may have batch axes.
+    The derivatives for the innermost transform are a dictionary for each array of weights. In reverse mode, its keys
+    are the nodes from before the call that the sum depends on. In forward mode, its key is the transform. Its values
+    are plain arrays, which may have batch axes.
     """
     since = next_id()
     values = g(places)

@@ -1,7 +1,7 @@
 """Runge-Kutta methods: their tableaux, and their steps.
 
-A state is a row of shape (1, n), and the slopes of the stages are joined to a matrix. Times and step sizes are Python
-numbers. Inside a trace, states are vectors of shape (n,), and numbers are Tensors of shape ().
+A state is a row of shape (1, n), and the derivatives at the stages are the rows of a matrix. Times and step sizes are
+Python numbers. Inside a trace, states are vectors of shape (n,), and numbers are Tensors of shape ().
 """
 
 import math
@@ -40,7 +40,7 @@ REALS = SimpleNamespace(
 class Method(NamedTuple):
     """The tableau of an explicit method, and its interpolation.
 
-    The last row of ``weights`` is the solution: the slope of the last stage is the first slope of the next step.
+    The last row of ``weights`` is the solution: the derivative at the last stage is the first of the next step.
     """
 
     nodes: tuple[float, ...]
@@ -64,7 +64,7 @@ def _product(factor: float, *roots: float | tuple[float, float], powers: int) ->
 
 METHODS = {
     # Dormand and Prince, A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980); the interpolation
-    # is that of Shampine, Some practical Runge-Kutta formulas, Math. Comp. 46 (1986)
+    # is by Shampine, Some practical Runge-Kutta formulas, Math. Comp. 46 (1986)
     "dopri5": Method(
         nodes=(0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0),
         weights=(
@@ -176,7 +176,7 @@ class Step(NamedTuple):
     inside: range = range(0)
     """The indices of the times inside the step."""
     parts: Any = None
-    """The weights of the slopes at the times inside the step, an array of shape (times, stages), or None."""
+    """The weights of the stage derivatives at the times inside the step, an array of shape (times, stages), or None."""
 
 
 class Tableau:
@@ -208,7 +208,7 @@ class Tableau:
         return lift(array) if self.traced else array
 
     def cast(self, slope: Any) -> Any:
-        """Return a slope with the dtype of the state."""
+        """Return a derivative with the dtype of the state."""
         if slope.dtype == self.dtype:
             return slope
         if is_complex(slope.dtype) and not is_complex(self.dtype):
@@ -222,7 +222,7 @@ class Tableau:
         return as_dtype(number, self.real_dtype) if self.traced else number
 
     def column(self, stage: int, count: int) -> Any:
-        """Return the weights of the slope of a stage in the later stages, a row."""
+        """Return the weights of a stage's derivative in the later stages, a row."""
         key = (stage, count)
         if key not in self.columns:
             self.columns[key] = self.array([self.matrix[stage + 1 : count, stage]])
@@ -236,7 +236,7 @@ class Tableau:
         return self.columns[key]
 
     def parts(self, places: Any) -> Any:
-        """Return the weights of the slopes at fractions of a step, a row for each.
+        """Return the weights of the stages' derivatives at fractions of a step, in rows.
 
         Inside a trace there is one fraction, and the weights are for the difference from the end of the step.
         """
@@ -252,7 +252,7 @@ def as_dtype(x: Any, dtype: Any) -> Any:
 
 
 class Slopes:
-    """The slopes of the stages of a step, as a matrix with a row for each."""
+    """The derivatives at the stages of a step, as a matrix with a row for each."""
 
     def __init__(self, tableau: Tableau, like: Any) -> None:
         self.tableau = tableau
@@ -261,13 +261,13 @@ class Slopes:
         self.matrix = tableau.xp.empty(shape, dtype=like.dtype, device=tableau.device) if tableau.writable else None
 
     def add(self, slope: Any) -> None:
-        """Add the slope of the next stage."""
+        """Add the derivative at the next stage."""
         if self.matrix is not None:
             self.matrix[len(self.rows) : len(self.rows) + 1, :] = slope
         self.rows.append(slope)
 
     def first(self, count: int) -> Any:
-        """Return the slopes of the first stages."""
+        """Return the derivatives at the first stages."""
         if self.matrix is not None:
             return self.matrix[:count, :]
         if self.tableau.traced:
@@ -283,7 +283,7 @@ class Slopes:
         return sum(parts[1:], parts[0]) * tableau.like(h) + y  # one fused group of operations
 
     def begin(self, slope: Any) -> None:
-        """Begin a step with the slope of its first stage."""
+        """Begin a step with the derivative at its first stage."""
         self.rows = []
         self.add(slope)
 
@@ -329,13 +329,13 @@ class Solver:
         return xp.concat([xp.expand_dims(y, axis=0), rows], axis=0)
 
     def _none(self) -> tuple[Any, Any]:
-        """Return the size and the slopes of a last step before the first step."""
+        """Return the size and the stage derivatives of a step before the first step."""
         if not self.tableau.traced:
             return 1.0, None
         return namespace.ones_like(self.finish), namespace.stack([0 * self.k] * len(self.tableau.nodes))
 
     def stages(self, y: Any, k: Any, s: Any, h: Any, end: Any) -> tuple[Any, Any]:
-        """Return the state at ``end`` = s + h, and the slope there."""
+        """Return the state at ``end`` = s + h, and the derivative there."""
         nodes, slopes = self.tableau.nodes, self.slopes
         slopes.begin(k)
         last = len(nodes) - 1
@@ -363,7 +363,7 @@ class Solver:
             self.taken.append(Step(start, h, y, ends, inside, parts))
 
     def _equal_steps(self, carry: Sequence[Any], times: Sequence[Any]) -> tuple[Any, Any]:
-        """Take equal steps from a time to the next."""
+        """Perform equal steps from a time to the next."""
         reals, most, (start, end) = self.reals, self.options.max_step, times
         count = self.options.steps
         if count is None:
@@ -414,8 +414,8 @@ class Solver:
     def attempt(self, state: Sequence[Any]) -> tuple[Any, ...]:
         """Try a step, and accept it if its estimated error is below the tolerances.
 
-        The state contains the time, the row and its slope, the size of the next step, the number of tries, the size and
-        the slopes of the last step, and optionally the number of accepted steps.
+        The state contains the time, the row and its derivative, the size of the next step, the number of tries, the
+        size and the stage derivatives of the last step, and optionally the number of accepted steps.
         """
         s, y, k, size, tries, _, _, *count = state
         reals, tableau = self.reals, self.tableau
@@ -449,7 +449,7 @@ class Solver:
         return end, y, k, size, tries, h, slopes, *count
 
     def _until(self, carry: Sequence[Any], times: Sequence[Any]) -> tuple[Any, Any]:
-        """Take steps up to a time; inside a trace, interpolate the last one there."""
+        """Perform steps up to a time; inside a trace, interpolate the last one there."""
         (time,), sign, most, tableau = times, self.sign, float(self.options.maxsteps), self.tableau
         none = 0 * self.finish
         counted = [none] if tableau.traced and self.taken is not None else []
@@ -481,7 +481,7 @@ class TracedSteps(NamedTuple):
     """The steps of an integration inside a trace.
 
     The arrays have an entry for each time except the first. ``time``, ``row``, ``slope`` and ``size`` are the state
-    before the steps to the time.
+    before the steps to the time; ``slope`` is the derivative.
     """
 
     solver: Solver

@@ -58,7 +58,7 @@ def check_grads(
 ) -> None:
     """Check the derivatives of a function against finite differences.
 
-    The derivatives are taken at one point, along random directions of each leaf, with random weights of all outputs.
+    Derivatives are evaluated at one point, along random directions of each leaf, with random weights of all outputs.
     The differences are central, at two steps, and extrapolated. Both agree if they differ by at most ``atol + rtol *
     size``, where size is the size of the derivative in all directions. Complex leaves are perturbed in their real and
     imaginary parts.

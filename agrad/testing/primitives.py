@@ -70,9 +70,9 @@ class PrimitiveTest:
     - ``forward``: the values of the reference, for plain arrays, Tensors and recorded Tensors;
     - ``vjp``, ``jvp``, ``second_order``: against finite differences, as ``check_grads`` (not at kinks);
     - ``adjoint``: <g, J t> = <J^T g, t>, to rounding; ``recorded``: the rules for plain arrays and Tensors agree;
-    - ``batching``: ``vmap``, by itself and with ``vjp`` inside and outside, returns the results of a loop;
+    - ``batching``: ``vmap``, alone and with ``vjp`` inside and outside, returns the results of a loop;
     - ``dtypes``: single precision is preserved and agrees with double; gradients have their arguments' dtypes;
-    - ``layouts``: arrays that are not contiguous give the same results, and read-only arrays are not written into;
+    - ``layouts``: arrays that are not contiguous produce the same results, and read-only arrays are not written into;
     - ``on_<backend>``: values, gradients and second order as on NumPy, with dtype and device kept.
 
     Each backend has a ``kernels_<backend>``: each kernel registered for the primitive agrees with the generic code, and
@@ -165,7 +165,7 @@ class _Problem:
             if not isinstance(arg, (np.ndarray, bool, int, float, complex)):
                 raise ConfigurationError(
                     f"{cls.__name__}: argument {i} of a sample must be a NumPy array or a number, which the tests "
-                    f"move to each backend, got {type(arg).__name__}. Pass options as settings."
+                    f"move to each backend, got {type(arg).__name__}. Pass options as keyword arguments."
                 )
         self.primitive = _primitive_of(self.function)
         self.places = [i for i, a in enumerate(self.args) if self._differentiated(i, a)]

@@ -66,10 +66,7 @@ class Monitored(Callback):
         value = record.get(entry(name))
         if value is None:
             have = ", ".join(key for key in record if key not in ("event", "epoch", "step"))
-            raise ConfigurationError(
-                f"{type(self).__name__}: monitor must be in the record of an epoch, got {name!r}; the record contains "
-                f"{have}"
-            )
+            raise ConfigurationError(f"{type(self).__name__}: monitor must be one of {have}, got {name!r}")
         more = self.mode == "max" or (self.mode == "auto" and any(part in name for part in HIGHER))
         sign = -1.0 if more else 1.0
         if math.isnan(value) or (self.best is not None and sign * (self.best - value) <= self.min_delta):
@@ -424,10 +421,7 @@ class Scheduler(Callback):
         if self._metrics:
             name = self.monitor or ("validation_loss" if "validation_loss" in record else "loss")
             if entry(name) not in record:
-                raise ConfigurationError(
-                    f"Scheduler: metric must be in the record of an epoch, got {name!r}; the record contains "
-                    f"{', '.join(record)}"
-                )
+                raise ConfigurationError(f"Scheduler: metric must be one of {', '.join(record)}, got {name!r}")
             self.scheduler.step(record[entry(name)])
         elif self.every == "epoch":
             self.scheduler.step()

@@ -32,7 +32,7 @@ def is_examples(value: Any) -> bool:
 def checked(value: Any, name: str, dtype: Any) -> Any:
     """Return examples as plain arrays (n, ...), the floating-point ones in a dtype.
 
-    Raises an error that names the argument.
+    Raises an error with the name of the argument.
     """
     leaves = tree.leaves(value)
     if isinstance(value, list | tuple) and not any(hasattr(leaf, "__array__") for leaf in leaves):

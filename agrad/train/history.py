@@ -82,7 +82,7 @@ class History(list[Record]):
         known = [record.get(entry(name)) for record in self]
         if None in known:
             have = ", ".join(key for key in self[0] if key != "event")
-            raise ConfigurationError(f"history does not contain {name!r} for every epoch; it contains {have}")
+            raise ConfigurationError(f"history does not contain {name!r} for every epoch. It contains {have}.")
         return [float(value) for value in known]  # type: ignore[arg-type]
 
     def plot(self, path: StrPath, title: str = "") -> None:

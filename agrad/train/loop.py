@@ -291,8 +291,8 @@ class Loop:
         self.exact: bool = False
         of = "" if self.batches is None else f" of {self.batches}"
         return AnomalyError(
-            f"{what} at step {step + 1} (epoch {self.trainer.progress.epoch + 1}, batch {batch + 1}{of}); "
-            f"training stopped; try a lower {self.trainer.rate_name}"
+            f"{what} at step {step + 1} (epoch {self.trainer.progress.epoch + 1}, batch {batch + 1}{of}). "
+            f"Training stopped. Try a lower {self.trainer.rate_name}."
         )
 
 

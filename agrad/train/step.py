@@ -1,4 +1,4 @@
-"""The training step: a function of arrays, traced where that is faster."""
+"""The training step: a function of arrays, traced if that is faster."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def parts_of(metrics: Sequence[Metric], output: Any, y: Any) -> list[Any]:
         return []
     if not hasattr(output, "shape") or not hasattr(y, "shape"):
         raise OperandError(
-            "metrics: a metric given by name needs one output and one target. Pass a function for a pytree of them."
+            "metrics: a metric name requires one output and one target. Pass a function for a pytree of them."
         )
     with agrad.no_grad():
         told = agrad.asarray(output).detach()
@@ -109,8 +109,8 @@ class Step:
             # the failed trace has put all state back
             self._may_fall_back, self.run = False, self._plain
             warnings.warn(
-                f"the training step cannot be traced by agrad.jit, and runs without it, more slowly: {error} "
-                "(a Trainer with jit=False gives no warning)",
+                f"agrad.jit cannot trace the training step, which runs more slowly without it: {error} "
+                "Create the Trainer with jit=False to avoid this warning.",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -140,11 +140,11 @@ class Stack(Module):
         self.norms = [nn.LayerNorm(width, **place) for width in hidden]
 
     def forward(self, x: Any, /) -> Any:
-        """Return outputs (n, k): in training of one member a row, otherwise their mean."""
+        """Return outputs (n, k): in training, of one network per row, otherwise means."""
         n, k = x.shape[0], self.ensemble
         if self.training and k > 1:
             rows = -(-n // k)
-            if rows * k > n:  # the last members repeat rows, whose outputs are dropped
+            if rows * k > n:  # the last networks repeat rows, whose outputs are dropped
                 x = agrad.concat([x] * -(-rows * k // n), axis=0)[: rows * k, :]
             x = agrad.reshape(x, (k, rows, -1))
         for at, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):

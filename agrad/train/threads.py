@@ -84,7 +84,7 @@ class Choice:
             raise ConfigurationError(f"threads must be 'auto', an integer of at least 1, or None, got {threads!r}")
         self.threads = threads
         self.number: int | None = None
-        """The number of threads in use; None where it was not changed."""
+        """The number of threads in use; None if it was not changed."""
         self._libraries: list[Any] = []
         self._before: list[int] = []
         self._untried: list[int] = []

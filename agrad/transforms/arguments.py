@@ -1,4 +1,4 @@
-"""Arguments and results of transformed functions, with their checks and levels."""
+"""Arguments and results of transformed functions, with checks and nesting levels."""
 
 import functools
 import inspect
@@ -40,7 +40,8 @@ ArgNums = ArgNum | Several
 def differentiated_value(leaf: Any, where: TreePath | str, what: str) -> Any:
     """Return the value to differentiate at a leaf.
 
-    It is a plain floating-point array, or a Tensor that an older level records. Raises ``DtypeError`` for an integer,
+    It is a plain floating-point array, or a Tensor that an outer transform records. Raises ``DtypeError`` for an
+    integer,
     and ``OperandError`` for a leaf that is not an array. ``where`` and ``what`` identify the leaf and the transform.
     """
     leaf = array_of_number(leaf)
@@ -67,7 +68,7 @@ def is_array(value: Any) -> bool:
 
 
 class Inputs:
-    """The differentiated leaves of one call, which become Tensors of a level.
+    """The differentiated leaves of one call, which become Tensors of a transform.
 
     ``word`` and ``keys`` describe the arguments in error messages.
     """
@@ -94,7 +95,7 @@ class Inputs:
         return TreePath(self.trees, number, self.word, keys=self.keys)
 
     def lift(self, level: Level, nodes: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the arguments as Tensors of a level, with ``nodes`` for their leaves."""
+        """Return the arguments as Tensors of a transform, with ``nodes`` for their leaves."""
         lifted = []
         for value, node in zip(self.values, nodes, strict=True):
             tensor = wrap(value, level, node)
@@ -333,7 +334,7 @@ def is_bare(value: Any) -> bool:
 
 
 def split_level(value: Any, level: Level) -> tuple[Any, Any]:
-    """Return a result's value below the level, and its node at that level, or None."""
+    """Return a result's value without the transform, and its node there, or None."""
     while isinstance(value, Tensor):
         if value.level is level:
             return value.data, value.node
@@ -363,7 +364,7 @@ def outputs_of(out: Any, level: Level, what: str) -> tuple[list[tuple[Any, Any]]
 
 
 def leave_tree(tree: Any, level: Level, inputs: Inputs) -> Any:
-    """Return a pytree of results below the level, for the caller."""
+    """Return a pytree of results without the transform, for the caller."""
     return tree_map(lambda leaf: inputs.leave(split_level(leaf, level)[0]), tree)
 
 
@@ -413,7 +414,7 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
     if not hasattr(y, "shape"):
         raise NotDifferentiableError(
             f"{what}: the function must return an array with a single real number, got {described(y)}. For a pair "
-            "(value, aux) set has_aux=True; for other results use agrad.vjp."
+            "(value, aux), set has_aux=True. For other results, use agrad.vjp."
         )
     if math.prod(y.shape) != 1:
         raise ShapeError(

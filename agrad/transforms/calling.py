@@ -1,7 +1,7 @@
 """Calls of functions with custom rules.
 
-The newest level among the operands records the call. A rule runs as ordinary code on the data of the Tensors of that
-level. Older levels differentiate it, and higher derivatives are derivatives of the rule.
+The innermost transform among the operands records the call. A rule runs as ordinary code on the data of the Tensors of
+that transform. Outer transforms differentiate it, and higher derivatives are derivatives of the rule.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ class Rules:
         raise NotImplementedError
 
     def forward(self, leaves: Values, traced: Sequence[int], tangents: Values) -> tuple[list[Any], list[Any]]:
-        """Return the results and their tangents, given those of the traced leaves."""
+        """Return the results and their tangents, from the tangents of the traced leaves."""
         raise NotImplementedError
 
     def map(self, level: Batch, mapped: Sequence[bool], leaves: Values) -> list[Any]:
@@ -71,7 +71,7 @@ def differentiable(value: Any) -> bool:
 
 
 def call(rules: Rules, leaves: Values) -> list[Any]:
-    """Call the function on leaves of any levels.
+    """Call the function on leaves of any transforms.
 
     Array results are Tensors if an operand is one.
     """
@@ -82,7 +82,7 @@ def call(rules: Rules, leaves: Values) -> list[Any]:
 
 
 def tensors_where_given(outs: Values, leaves: Values) -> list[Any]:
-    """Return results, also those of a trace, as Tensors if a leaf is one."""
+    """Return results, also the results of a trace, as Tensors if a leaf is one."""
     if not any(map(is_tensor, leaves)):
         return list(outs)
     return [tensor_of(out) if isinstance(out, Tensor) else out for out in outs]
@@ -94,7 +94,7 @@ def _call(rules: Rules, leaves: Values) -> list[Any]:
     if level is not None and level.keeps_rules and not rules.is_operation:
         return [strip_constant_levels(out) for out in level.call(rules, leaves)]
     if level is None or not (level.tape or isinstance(level, Forward | Batch)):
-        # at any other level, for example of a trace, the operations inside the function are recorded
+        # in any other transform, for example a trace, the operations inside the function are recorded
         return [strip_constant_levels(out) for out in rules.primal(lift_all(leaves))]
     if isinstance(level, Batch):
         mapped = [isinstance(leaf, Tensor) and leaf.level is level for leaf in leaves]
@@ -112,7 +112,7 @@ def _call(rules: Rules, leaves: Values) -> list[Any]:
 
 
 def _at(level: Any, outs: Values, nodes: Values) -> list[Any]:
-    """Return the results, with arrays as Tensors of a level that records derivatives."""
+    """Return the results, with arrays as Tensors of a transform that records derivatives."""
     return [
         wrap(strip_constant_levels(out), level, node) if hasattr(out, "shape") else out
         for out, node in zip(outs, nodes, strict=True)
@@ -160,9 +160,9 @@ def _record(rules: Rules, leaves: Values, inner: Values, level: Any, traced: lis
 
 
 def spread(level: Batch, value: Any) -> Any:
-    """Return a value with the batch of a level along its first axis.
+    """Return a value with the batch of a transform along its first axis.
 
-    A value that the batch elements share is repeated. Newer levels are unchanged.
+    A value that the batch elements share is repeated. Inner transforms are unchanged.
     """
     value = strip_constant_levels(value)
     if not isinstance(value, Tensor) or value.level.id < level.id:
@@ -186,7 +186,7 @@ def _gathered(level: Batch, value: Any) -> Any:
 
 
 def _below_newer(level: Batch, value: Any, move: Callable[..., Any], back: Callable[..., Any]) -> Any:
-    """Return ``move`` of a value of a newer level, recorded there.
+    """Return ``move`` of a value of an inner transform, recorded there.
 
     ``back`` is the inverse of ``move``.
     """
@@ -200,7 +200,7 @@ def _below_newer(level: Batch, value: Any, move: Callable[..., Any], back: Calla
 
 
 def _looping(rules: Rules, values: Values) -> Any:
-    """Return the batch level to split before the rule runs, or None."""
+    """Return the batch to split before the rule runs, or None."""
     level = newest_level(values)
     return level if rules.loop and isinstance(level, Batch) else None
 
@@ -267,7 +267,7 @@ def _forward(rules: Rules, inner: Values, traced: Sequence[int], tangents: Value
 
 
 def check_older(outs: Values, level: Any, name: str) -> None:
-    """Raise ``NotDifferentiableError`` if the level recorded a result.
+    """Raise ``NotDifferentiableError`` if the transform recorded a result.
 
     The rule then used a Tensor that is not among its arguments.
     """
@@ -326,10 +326,10 @@ class _Batched(Rules):
 
 
 class _Mapped(_Batched):
-    """Rules of all batch elements in one run, on Tensors of a batch level."""
+    """Rules of all batch elements in one run, on Tensors of one ``vmap``."""
 
     def renewed(self) -> Rules:
-        """Return the rules with a new level, for operands newer than the present one."""
+        """Return the rules with a new nesting level, for operands newer than this one."""
         return _Mapped(self.rules.renewed(), Batch(self.level.members), self.mapped)
 
     def _runs(self, values: Values, mapped: Sequence[bool]) -> list[list[Any]]:
@@ -376,7 +376,7 @@ def _by_operand(mapped: Sequence[bool], traced: Sequence[int], found: Values) ->
 def _stacked(members: Sequence[Values]) -> list[Any]:
     """Return stacked values, given a list of values for each batch element.
 
-    None stands for zeros if other batch elements have an array.
+    None represents zeros if other batch elements have an array.
     """
     out: list[Any] = []
     for parts in zip(*members, strict=True):

@@ -121,7 +121,7 @@ def _checkpointed(f: Function, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _in_body(f: Function, held: list[Any], spec: Any, outs: list[Any], name: str, trace: Any) -> None:
-    """Replace the results by those of one instruction, whose derivative is a checkpoint."""
+    """Replace the results by the results of one instruction, whose derivative is a checkpoint."""
     inputs, arrays = ([i for i, x in enumerate(values) if hasattr(x, "shape")] for values in (held, outs))
     results = [strip_constant_levels(outs[k]) for k in arrays]
     if newest_level(results) is not trace:
@@ -183,7 +183,7 @@ def _carry(end: Node, node: Node) -> None:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Node]]:
-    """Yield the level and node of a value and of its tangents, on each tape."""
+    """Yield the nesting level and node of a value and of its tangents, on each tape."""
     while isinstance(value, Tensor):
         if value.level.tape:
             if value.node is not None:
@@ -224,7 +224,7 @@ def _pullback(
 
     def again(given: list[Any], recorded: bool) -> list[Any]:
         since = next_id()
-        # it may be called under another level's pass, and after the map that it was called in
+        # it may be called in the pass of another transform, and after the map that it was called in
         with recording_from(level.id), replaying(states), change_mode(maps=maps):
             outs = run()
         ends = []
@@ -252,7 +252,7 @@ def _pullback(
         recorded = any(isinstance(g, Tensor) and g.level is level for g in given)
         with recording_from(level.id), change_mode(inside_rule=False):
             found = _cut(functools.partial(again, given, recorded), f"backward of {name}")
-        if now.oldest > level.id:  # a level that an outer block does not record is not recorded here
+        if now.oldest > level.id:  # a transform that an outer block does not record is not recorded here
             return [recorded_part(g) for g in found]
         return found
 

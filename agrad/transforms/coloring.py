@@ -1,8 +1,8 @@
 """Colors: groups of columns, or rows, that one product with a matrix finds.
 
-Columns of one color have no row in common; for a symmetric matrix it is enough that of each element and its mirror
-image one stands alone. Grids are colored by a linear form of the position, which is optimal for most stencils; other
-patterns greedily, the columns with most elements first.
+Columns of one color have no row in common. For a symmetric matrix, it suffices that of each element and its mirror
+image, one is the only element of its color in its row. Grids are colored by a linear form of the position, which is
+optimal for most stencils. Other patterns are colored greedily, starting with the columns with most elements.
 
 A. Gebremedhin, F. Manne and A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005).
 """
@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 TRIALS = 150
-"""The most linear forms that are tried."""
+"""The maximum number of linear forms to try."""
 
 SAMPLE = 512
 """The rows on which a form is tried first."""
 
 
 class Coloring(NamedTuple):
-    """A color for each column, the number of colors, and where elements are found."""
+    """A color for each column, the number of colors, and the positions of elements."""
 
     colors: np.ndarray
     number: int
@@ -32,7 +32,7 @@ class Coloring(NamedTuple):
 def colored(pattern: Any, shape: Sequence[int] | None, symmetric: bool = False) -> Coloring:
     """Color the columns of a matrix in rows.
 
-    shape: of the array whose elements are the columns, None if they are those of several.
+    shape: the shape of the array whose elements are the columns, or None if they come from several arrays.
     """
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     least = int(np.diff(pattern.indptr).max(initial=1))
@@ -50,10 +50,7 @@ def colored(pattern: Any, shape: Sequence[int] | None, symmetric: bool = False) 
 
 
 def places_of(pattern: Any, rows: np.ndarray, colors: np.ndarray, count: int, symmetric: bool) -> np.ndarray | None:
-    """Return where each element is found in the products.
-
-    None: some element is nowhere alone.
-    """
+    """Return the elements' positions in the products, or None if one is not isolated."""
     m, columns = pattern.shape[0], pattern.indices
     keys = colors[columns] * m + rows
     shared = np.bincount(keys, minlength=count * m)
@@ -69,7 +66,7 @@ def places_of(pattern: Any, rows: np.ndarray, colors: np.ndarray, count: int, sy
 def _by_position(
     pattern: Any, rows: np.ndarray, shape: tuple[int, ...], least: int, symmetric: bool
 ) -> tuple[np.ndarray, int] | None:
-    """Return the colors that a linear form of the position gives, modulo their number, or None."""
+    """Return the colors: a linear form of the position, modulo their number. None if no form is valid."""
     axes = [a for a, n in enumerate(shape) if n > 1]
     if not axes or not pattern.nnz:
         return None
@@ -93,11 +90,11 @@ def _by_position(
 
 
 def _greedy(pattern: Any) -> tuple[np.ndarray, int]:
-    """Give each column the first color that no column in its rows has."""
+    """Assign each column the first color that no column in its rows has."""
     columns = pattern.tocsc()
     starts, rows = columns.indptr.tolist(), columns.indices.tolist()
     used = [0] * pattern.shape[0]
-    """For each row a number whose bits are the colors in it."""
+    """For each row, a number whose bits are the colors in it."""
     colors = np.zeros(pattern.shape[1], np.int64)
     count = 1
     for j in np.argsort(-np.diff(columns.indptr), kind="stable").tolist():

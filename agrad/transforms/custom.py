@@ -176,7 +176,7 @@ class CustomRules(Rules):
         Raises ``OperandError`` if it writes to one of them. Plain arrays are compared only at the first call of ``f``.
         """
         first = all(f is not known for known in self.custom.seen)
-        held = [(leaf.data, leaf.node) for leaf in leaves if isinstance(leaf, Tensor)]  # for their ids to stay theirs
+        held = [(leaf.data, leaf.node) for leaf in leaves if isinstance(leaf, Tensor)]  # keeps their ids unique
         before = [state_of(leaf, first) for leaf in leaves]
         out = f(*self.arguments(leaves))
         for leaf, kept in zip(leaves, before, strict=True):
@@ -270,7 +270,7 @@ class custom_vjp(_Custom):
         Positions of constant arguments. ``bwd`` receives them first.
     batch : {"vmap", "loop"}, default "vmap"
         How ``vmap`` calls the function and its rules. "vmap" calls them once for the whole batch, which requires code
-        made of agrad functions. "loop" calls them once for each batch element.
+        with only agrad functions. "loop" calls them once for each batch element.
 
     Raises
     ------
@@ -393,7 +393,7 @@ class custom_jvp(_Custom):
         Positions of constant arguments. The rule receives them first.
     batch : {"vmap", "loop"}, default "vmap"
         How ``vmap`` calls the function and its rule. "vmap" calls them once for the whole batch, which requires code
-        made of agrad functions. "loop" calls them once for each batch element.
+        with only agrad functions. "loop" calls them once for each batch element.
 
     Raises
     ------

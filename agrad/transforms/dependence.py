@@ -1,10 +1,10 @@
 """Dependence: the elements of inputs that each element of an output depends on.
 
-"May depend" is meant: a pattern has no element too few.
+A pattern contains every element that may depend on an input, and possibly more.
 
-The program is walked once. To each array belongs a Boolean matrix, a row for each of its elements and a column for each
-element of the inputs in question. Operations that move elements are run on the numbers of the elements; composed ones
-are replaced by their definitions. The walk reads no values but those of constants.
+The program is visited once. Each array has a Boolean matrix with a row for each of its elements and a column for each
+element of the inputs. Operations that move elements are run on the indices of the elements. Composed operations are
+replaced by their definitions. Only the values of constants are read.
 """
 
 import itertools
@@ -28,10 +28,10 @@ from agrad.registry import namespace
 from agrad.shapes import broadcast_shapes, kept_shape, size
 
 UNKNOWN = object()
-"""The value of an array that no constant tells."""
+"""The value of an array that is not known from constants."""
 
 LARGEST = 2**27
-"""The most elements of a pattern."""
+"""The maximum number of elements of a pattern."""
 
 
 class Entry(NamedTuple):
@@ -53,7 +53,7 @@ def sparse_of_scipy() -> Any:
 
 
 def host(value: Any) -> Any:
-    """Return a raw array as one of NumPy, and any other value as it is."""
+    """Return a plain array as a NumPy array, and any other value unchanged."""
     return np.asarray(backend_of(value).to_host(value)) if hasattr(value, "shape") else value
 
 
@@ -63,7 +63,7 @@ def joined(rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
 
 
 def numbers(shape: Sequence[int], out: Sequence[int] | None = None) -> np.ndarray:
-    """Return the numbers of the elements of an array, broadcast to another shape."""
+    """Return the indices of the elements of an array, broadcast to another shape."""
     found = np.arange(size(tuple(shape))).reshape(shape)
     return found if out is None else np.broadcast_to(found, out)
 
@@ -78,12 +78,12 @@ class Walk:
         self.sparse: Any = sparse_of_scipy()
         self.width = width
         self.notes: set[str] = set()
-        """The names of operations of which nothing is known."""
+        """The names of operations whose dependence is unknown."""
         self.within: tuple[Any, ...] = ()
         """The operations whose definitions are walked."""
 
     def run(self, program: Program, given: Sequence[Entry]) -> list[Entry]:
-        """Return what is known of the outputs of a program, given its inputs."""
+        """Return the entries of the outputs of a program, from the entries of its inputs."""
         known: dict[Any, Entry] = dict(zip(program.inputs, given, strict=True))
         known.update({v: Entry(None, raw) for v, raw in program.constants.items()})
 
@@ -106,7 +106,7 @@ class Walk:
         return [Entry(p if p is not None and p.nnz else None) for p in found]
 
     def empty(self, rows: int) -> Any:
-        """Return the pattern of elements that depend on nothing."""
+        """Return the pattern of elements that do not depend on an input."""
         return self.sparse.csr_array((rows, self.width), dtype=bool)
 
     def stacked(self, entries: Sequence[Any], sizes: Sequence[int]) -> Any:
@@ -123,13 +123,13 @@ class Walk:
 
 
 def split(pattern: Any, sizes: Sequence[int]) -> list[Any]:
-    """Return the patterns of several arrays that stand one below the other."""
+    """Return the patterns of several arrays that are stacked in one."""
     ends = np.cumsum([0, *sizes])
     return [pattern[a:b] for a, b in itertools.pairwise(ends)]
 
 
 class _Step:
-    """One operation whose operands at ``active`` have patterns: its rules, from the exact to the coarse."""
+    """One operation whose operands at ``active`` have patterns: its rules, from the most precise to the coarsest."""
 
     def __init__(
         self, walk: Walk, i: Instruction, operands: Sequence[Entry], active: Sequence[int], settings: dict[str, Any]
@@ -206,7 +206,7 @@ class _Step:
         return pattern if shape == out else self.repeated(pattern, numbers(shape, out).ravel())
 
     def _picked(self) -> list[Any]:
-        """Run the operation on the numbers of the elements, from 1 on; 0 is none."""
+        """Run the operation on the indices of the elements, from 1 on; 0 means no element."""
         args: list[Any] = []
         first = 1
         for p, e in enumerate(self.operands):
@@ -233,7 +233,7 @@ class _Step:
         return out
 
     def _added(self, out: Any) -> Any:
-        """Pull the numbers of the result's elements back to the operands, whose elements are added there."""
+        """Pull the indices of the result's elements back to the operands, whose elements are added there."""
         given: dict[str, Any] = {"xp": NAMESPACES[np.ndarray], "g": numbers(out) + 1}
         if self.operation.constant:
             if any(e.value is UNKNOWN for e in self.operands[1:]):
@@ -251,7 +251,7 @@ class _Step:
     # ------------------------------------------------------------------ groups
 
     def _along_axes(self) -> list[Any]:
-        """Elements mix along the axes that the settings name."""
+        """Elements mix along the axes that the keyword arguments specify."""
         axes = self.settings.get("axis", self.settings.get("axes"))
         common = broadcast_shapes(*[self.shape(p) for p in range(len(self.inputs))])
         named = range(len(common)) if axes is None else (axes,) if isinstance(axes, int) else axes
@@ -265,7 +265,7 @@ class _Step:
         ]
 
     def _before(self, out: Any) -> Any:
-        """Elements depend on those up to their own position along the axis."""
+        """Elements depend on the elements up to their own position along the axis."""
         (p,), shape = self.active, self.shape(self.active[0])
         axis = self.settings["axis"] % len(shape)
         n, m = shape[axis], out[axis]
@@ -275,7 +275,7 @@ class _Step:
         return self.moved(p, rows[..., later].ravel(), elements[..., earlier].ravel(), size(out))
 
     def _product(self, out: Any) -> Any:
-        """Of matrices: rows of the first, columns of the second."""
+        """For matrices: rows of the first, columns of the second."""
         parts = []
         for p in self.active:
             shape = self.shape(p)
@@ -285,7 +285,7 @@ class _Step:
         return self.union(parts)
 
     def _by_batch(self) -> list[Any] | None:
-        """The last axes mix, and those before them are a batch; None if the operation is not of this sort."""
+        """The last axes mix, and those before them are a batch; None for other operations."""
         op, shapes = self.operation, [self.shape(p) for p in range(len(self.inputs))]
         leads = [shape[: len(shape) - op.own_axes(p)] for p, shape in enumerate(shapes)]
         lead = broadcast_shapes(*leads)
@@ -313,14 +313,14 @@ class _Step:
         return [None if out is None else self.repeated(union, np.zeros(size(out), int)) for out in self.outputs]
 
     def _or_everything(self, rule: Callable[[], list[Any] | None]) -> list[Any]:
-        """Return the patterns by a rule, else those by the axes that mix, else all."""
+        """Return the patterns by a rule. If it fails, use the axes that mix, and otherwise all elements."""
         op = self.operation
         if op not in self.walk.within:
             try:
                 found = rule()
             except (ConfigurationError, MissingExtraError):
                 raise
-            except Exception:  # a definition that reads values, or that is of one library alone
+            except Exception:  # a definition that reads values, or that only one library supports
                 found = None
             if found is not None:
                 return found
@@ -374,7 +374,7 @@ class _Step:
         return out
 
     def _loop(self, op: Any) -> list[Any]:
-        """Follow the steps with the pattern of one; those of a loop of unknown length until nothing is new."""
+        """Follow the steps with the pattern of one step. Repeat a loop of unknown length until nothing changes."""
         counts, program = op.counts, op.program
         a, b = counts.fixed, counts.fixed + counts.carried
         sizes, outs = (

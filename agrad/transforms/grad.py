@@ -1,7 +1,7 @@
 """``grad``, ``value_and_grad``, ``vjp`` and ``jvp``.
 
 They differentiate functions of pytrees of arrays. Results are plain arrays for plain arrays, and Tensors for Tensors.
-Each call opens a new level, and transforms nest in any order.
+Each call opens a new nesting level, and transforms nest in any order.
 """
 
 import functools
@@ -151,7 +151,7 @@ def value_and_grad(
 ) -> Function:
     """Return a function that computes ``f`` and its gradient in one pass.
 
-    The parameters are those of :func:`agrad.grad`. Use it if you need the value too: it costs no more than the
+    The parameters are the same as for :func:`agrad.grad`. Use it if you need the value too: it costs no more than the
     gradient.
 
     Parameters

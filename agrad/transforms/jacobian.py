@@ -42,7 +42,7 @@ Function = Callable[..., Any]
 
 
 class Outputs:
-    """Result of a function at a level: structure, values, records, and aux."""
+    """Result of a function in a transform: structure, values, records, and aux."""
 
     def __init__(self, out: Any, aux: Any, level: Level, inputs: Inputs) -> None:
         what = self.what = inputs.what
@@ -87,7 +87,7 @@ def _as_array(leaf: Any, place: TreePath, what: str) -> Any:
 Push = Callable[[list[Any]], tuple[Outputs, list[Any]]]
 """A function from the tangents of the input leaves, None for zero, to the outputs and their tangents."""
 UnitsOf = Callable[[slice], Units]
-"""A function that returns the vectors at some places as a batch: cotangents, or tangents."""
+"""A function that returns the vectors at some positions as a batch: cotangents, or tangents."""
 
 
 def pulled_rows(
@@ -108,7 +108,7 @@ def pushed_columns(
     """Return the outputs, and the products of the Jacobian and ``total`` tangents."""
     columns = []
     for places in chunks(total, chunk_size):
-        units = units_of(places)  # their level is older than one that ``push`` opens to carry them as tangents
+        units = units_of(places)  # their transform is outside of one that ``push`` opens to carry them
         outs, tangents = push(units.of(inputs.values))
         columns.append([units.rows(t, y) for t, y in zip(tangents, outs.values, strict=True)])
     return outs, [joined(part) for part in zip(*columns, strict=True)]

@@ -115,7 +115,7 @@ def _check_pair(primals: Any, tangents: Any, name: str) -> None:
 def gnvp(f: Function, loss: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """Return the product of a Gauss-Newton matrix and ``tangents``.
 
-    The matrix is that of ``loss(f(*primals))``. The product is J.T (H (J t)), where J is the Jacobian of ``f`` and H
+    The matrix belongs to ``loss(f(*primals))``. The product is J.T (H (J t)), where J is the Jacobian of ``f`` and H
     the Hessian of ``loss`` at the value of ``f``. The matrix is positive semidefinite if the loss is convex.
 
     Parameters
@@ -302,7 +302,7 @@ class LinearTape:
         level.end()
 
     def transposed(self, cotangents: Sequence[Any]) -> list[Any]:
-        """Return the cotangents of the arguments for those of the results, None for zero."""
+        """Return the cotangents of the arguments, None for zero."""
         starts = starting_cotangents(self.ends, [strip_constant_levels(g) for g in cotangents])
         found = backward_pass(starts, retain=True)
         return [found.get(root) for root in self.roots]
@@ -313,7 +313,7 @@ def pushforward_of(
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """Return the pushforward from the roots of a tape to its results.
 
-    The pullback is a linear function. It is recorded once, and its transpose is the pushforward. None stands for a zero
+    The pullback is a linear function. It is recorded once, and its transpose is the pushforward. None represents a zero
     tangent. ``ys`` and ``nodes`` are the values and nodes of the results.
     """
 

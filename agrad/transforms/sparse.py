@@ -1,7 +1,7 @@
 """``sparse_jacobian`` and ``sparse_hessian``: sparse derivative matrices.
 
-``dependence`` finds the pattern, ``coloring`` the columns or rows that one tangent or cotangent serves for. Passes are
-those of ``jacobian``, with a batch of these in the place of the unit vectors.
+``dependence`` finds the pattern. ``coloring`` groups columns or rows so that one tangent or cotangent serves a group.
+Passes work as in ``jacobian``, with a batch of these vectors instead of the unit vectors.
 """
 
 import copy
@@ -48,19 +48,19 @@ __all__ = ["sparse_hessian", "sparse_jacobian"]
 Function = Callable[..., Any]
 
 AT_ONCE = 2**24
-"""The most elements of the tangents or cotangents of one chunk."""
+"""The maximum number of elements of the tangents or cotangents of one chunk."""
 
 KEPT = 32
-"""The most patterns that are kept for one function."""
+"""The maximum number of patterns that are kept for one function."""
 
 
 @primitive(linear="x", constant="arrays", name="sparse.unchanged", raises=True)
 def _unchanged(xp: Any, x: Any, /, *arrays: Any, contents: tuple[Any, ...]) -> Any:
-    """Return ``x``, if arrays that a pattern was found with have the content that they had."""
+    """Return ``x``, if the arrays that a pattern was found with are unchanged."""
     if tuple(map(content_of, arrays)) != contents:
         raise TracedValueError(
             "an array that the function of a sparse derivative reads has changed since jit traced it, and with it "
-            "perhaps the pattern. Call cache_clear() of the jitted function, or give the pattern: sparsity=..."
+            "perhaps the pattern. Call cache_clear() of the jitted function, or pass the pattern: sparsity=..."
         )
     return x
 
@@ -76,7 +76,7 @@ def _unchanged_batch(xp: Any, x: Any, arrays: Any, *, contents: tuple[Any, ...])
 
 
 class _Seeds(Units):
-    """Some of the colors, as the members of a batch level: each is the sum of its unit vectors."""
+    """Some of the colors, as elements of a batch: each is the sum of its unit vectors."""
 
     def __init__(self, places: slice, colors: np.ndarray) -> None:
         super().__init__(places)
@@ -95,9 +95,9 @@ class _Seeds(Units):
 
 
 class _Plan:
-    """How a matrix is found: its pattern, and colors of columns, or of rows if these are fewer.
+    """The plan for a matrix: its pattern, and colors of columns, or of rows if these are fewer.
 
-    state: what the function reached when the pattern was found, None if the pattern was given.
+    state: the values that the function reached when the pattern was found, None if the pattern was given.
     """
 
     def __init__(self, pattern: Any, shapes: Sequence[Any], symmetric: bool, state: Any = None) -> None:
@@ -125,14 +125,14 @@ class _Plan:
             self.coloring, self.forward = found._replace(places=places), False
 
     def holds(self) -> bool:
-        """Return True if what the function reached is as it was."""
+        """Return True if the values that the function reached are unchanged."""
         state = self.state
         if state is None:
             return True
         return state.holds() and not (state.arrays and state.changed()) and self.constants == _constants(state)
 
     def blocks(self, heights: tuple[int, ...], widths: tuple[int, ...]) -> list[list[tuple[Coordinates, np.ndarray]]]:
-        """Return coordinates by output and input, and where the elements are found."""
+        """Return coordinates by output and input, and the positions of the elements."""
         if (heights, widths) not in self._blocks:
             ends = np.cumsum([0, *heights]), np.cumsum([0, *widths])
             self._blocks[heights, widths] = [
@@ -149,13 +149,13 @@ class _Plan:
 
 
 class _Patterns:
-    """The plans of a function, found by tracing it, by what a call is given."""
+    """The plans of a function, found by tracing it, by the arguments of a call."""
 
     def __init__(self, f: Function, has_aux: bool, symmetric: bool) -> None:
         self.f, self.has_aux, self.symmetric = f, has_aux, symmetric
         self.kept: dict[Any, list[_Plan]] = {}
         self.floats = True
-        """False after the function read the value of a float that it is given: there is a pattern for each then."""
+        """False after the function read the value of a float argument: each value then has its own pattern."""
 
     def plan(self, chosen: Chosen) -> _Plan:
         """Return the plan of a call.
@@ -194,7 +194,7 @@ class _Patterns:
         return tuple(parts)
 
     def _is_free(self, leaf: Any) -> bool:
-        """Return True for a value that a pattern may not depend on, if it is an argument."""
+        """Return True for an argument value that a pattern does not depend on."""
         return self.floats and (type(leaf) in (float, complex) or (is_array(leaf) and is_floating(leaf.dtype)))
 
     def _mark(self, leaf: Any, differentiated: bool) -> Any:
@@ -204,7 +204,7 @@ class _Patterns:
         raw = example(leaf)
         hidden = isinstance(leaf, Tensor) and (isinstance(leaf.data, Tensor) or leaf.node is not None)
         content = hidden if free or hidden else host(raw).tobytes()
-        # the layout decides which reshapes are views, which a write changes
+        # the layout determines which reshapes are views, which a write changes
         return type(raw), tuple(leaf.shape), dtype_name(raw.dtype), backend_of(raw).strides(raw), content
 
     def _found(self, chosen: Chosen) -> _Plan:
@@ -265,7 +265,7 @@ class _Patterns:
 
 
 def _constants(state: Any) -> list[bytes]:
-    """Return the content of the constant Tensors in some state."""
+    """Return the content of the constant Tensors in a state."""
     return [host(t.bare).tobytes() for t in state.tensors if t.node is None and not isinstance(t.bare, Tensor)]
 
 
@@ -362,25 +362,25 @@ def sparse_jacobian(
     has_aux : bool
         True if ``f`` returns a pair (value, aux).
     sparsity : sparse matrix or array, optional
-        Pattern of the whole Jacobian: True or nonzero at each element that can differ from 0. Elements that it leaves
-        out make the others wrong. By default, the pattern is found.
+        Pattern of the whole Jacobian: True or nonzero at each element that can differ from 0. If it omits such an
+        element, other elements are wrong. By default, the pattern is found.
     chunk_size : int, optional
         Maximum number of groups at once. By default, it bounds the memory.
 
     Returns
     -------
     callable
-        Function with the arguments of ``f``. It returns a pytree like the outputs of pytrees like the arguments, with
-        ``has_aux`` (that, aux), whose leaves are matrices of shape (elements of the output, elements of the input):
-        ``scipy.sparse.csr_array`` for NumPy arrays, ``cupyx.scipy.sparse.csr_matrix`` for CuPy, a sparse COO tensor for
-        PyTorch, ``BCOO`` for JAX, and ``agrad.SparseArray`` otherwise: for Tensors and inside of transforms.
+        Function with the arguments of ``f``. It returns a pytree like the outputs of pytrees like the arguments. With
+        ``has_aux``, it returns (pytree, aux). The leaves are matrices of shape (elements of the output, elements of the
+        input): ``scipy.sparse.csr_array`` for NumPy arrays, ``cupyx.scipy.sparse.csr_matrix`` for CuPy, a sparse COO
+        tensor for PyTorch, ``BCOO`` for JAX, and otherwise ``agrad.SparseArray``: for Tensors and inside of transforms.
 
     Raises
     ------
     MissingExtraError
         If SciPy is not installed.
     TracedValueError
-        If ``f`` reads the value of an array to find its way. Pass ``sparsity``.
+        If the control flow of ``f`` depends on the values of an array. Pass ``sparsity``.
     ConfigurationError
         If the pattern is not sparse.
     DtypeError
@@ -391,7 +391,7 @@ def sparse_jacobian(
     Warns
     -----
     RuntimeWarning
-        If it is not known how an operation passes on dependence. Each of its results counts as depending on all of its
+        If the dependence of an operation is unknown. Each of its results then counts as depending on all of its
         operands.
 
     See Also
@@ -401,8 +401,8 @@ def sparse_jacobian(
 
     Notes
     -----
-    The pattern does not depend on the values of floating-point arguments. It is found again for other integers among
-    the arguments, other shapes, and if a value that ``f`` reads from outside has changed; ``agrad.jit`` finds it once.
+    The pattern does not depend on the values of floating-point arguments. It is found again for other integer
+    arguments, for other shapes, and if a value that ``f`` reads from outside has changed. ``agrad.jit`` finds it once.
     A. Gebremedhin, F. Manne and A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005).
 
     Examples
@@ -427,13 +427,13 @@ def sparse_hessian(
 ) -> Function:
     """Return the function that computes the Hessian of ``f`` as a sparse matrix.
 
-    It is the sparse Jacobian of the gradient, with groups that use the symmetry: of each element and its mirror image
-    one is enough.
+    It is the sparse Jacobian of the gradient. Its groups use the symmetry: one product suffices for an element and its
+    mirror image.
 
     Parameters
     ----------
     f : callable
-        Returns a real array of shape (), or with ``has_aux`` a pair (that, aux).
+        Function that returns a real array of shape (), or a pair (value, aux) with ``has_aux``.
     argnums : int, str, or a sequence of these
         Positions or names of the differentiated arguments.
     has_aux : bool
@@ -447,18 +447,18 @@ def sparse_hessian(
     -------
     callable
         Function with the arguments of ``f``. It returns a pytree like the arguments of pytrees like the arguments, with
-        matrices as of ``agrad.sparse_jacobian``.
+        the same types of matrices as ``agrad.sparse_jacobian``.
 
     Raises
     ------
     MissingExtraError
         If SciPy is not installed.
     TracedValueError
-        If ``f`` reads the value of an array to find its way. Pass ``sparsity``.
+        If the control flow of ``f`` depends on the values of an array. Pass ``sparsity``.
 
     See Also
     --------
-    agrad.sparse_jacobian : First derivatives, and more about patterns.
+    agrad.sparse_jacobian : First derivatives, and details on patterns.
     agrad.hvp : The Hessian times a direction.
 
     Examples

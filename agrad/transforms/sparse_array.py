@@ -24,7 +24,7 @@ class Coordinates:
 
     They are equal only to themselves.
 
-    rows, columns: arrays of NumPy. indptr: where each row begins.
+    rows, columns: NumPy arrays. indptr: the start of each row.
     """
 
     def __init__(self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> None:
@@ -43,14 +43,14 @@ class SparseArray:
     Parameters
     ----------
     values : array
-        Of shape (nnz,), row by row.
+        Values of shape (nnz,), row by row.
     where : object
         Coordinates, the attribute ``where`` of another ``SparseArray``.
 
     See Also
     --------
-    agrad.sparse_jacobian : Makes it.
-    agrad.scipy.sparse.linalg.spsolve : Solves a system with it.
+    agrad.sparse_jacobian : Create it.
+    agrad.scipy.sparse.linalg.spsolve : Solve a system with it.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class SparseArray:
         Returns
         -------
         array
-            Of the shape of the matrix.
+            Array with the shape of the matrix.
         """
         (values,) = lift_all([self.values])
         flat = _summed(namespace_of((values,)), values, self.rows * self.shape[1] + self.columns, (size(self.shape),))
@@ -111,7 +111,7 @@ _register(SparseArray, _taken_apart, _put_together, namespace=NAMESPACE)
 
 
 def placed(index: np.ndarray, like: Any) -> Any:
-    """Return an array of NumPy on the backend and the device of another."""
+    """Return a NumPy array on the backend and the device of another array."""
     raw = example(like)
     backend = backend_of(raw)
     return backend.from_host(np.asarray(index, order="C"), backend.device_of(raw))

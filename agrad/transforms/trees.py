@@ -13,7 +13,7 @@ from agrad.engine.tensor import Tensor
 from agrad.errors import OperandError
 
 NAMESPACE = "agrad"
-"""The namespace of agrad's registrations with optree."""
+"""The namespace of registrations of agrad with optree."""
 
 _registered: set[type] = set()
 _registering = threading.Lock()
@@ -105,7 +105,7 @@ def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def replaced(values: Sequence[Any], places: Iterable[int], new: Iterable[Any]) -> list[Any]:
-    """Return values with new ones at some places."""
+    """Return values with new ones at some positions."""
     out = list(values)
     for place, value in zip(places, new, strict=True):
         out[place] = value

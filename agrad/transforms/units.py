@@ -18,9 +18,9 @@ def count_elements(values: Sequence[Any]) -> int:
 
 
 class Units:
-    """Some of the unit vectors, as the elements of a batch level.
+    """Some of the unit vectors, as the elements of a batch.
 
-    A single one needs no level.
+    A single vector needs no batch.
     """
 
     def __init__(self, places: slice) -> None:

@@ -222,11 +222,11 @@ class _Members:
             self.leaves[i] = copy_if_interleaved(moved)
         if self.size < 0:
             raise ConfigurationError(
-                f"{name}: axis_size must be given, because no argument is mapped. Pass the number of batch elements."
+                f"{name}: axis_size must be the number of batch elements if no argument is mapped, got None"
             )
 
     def part(self, members: slice) -> tuple[Batch, tuple[Any, ...]]:
-        """Return a level for some batch elements, and the arguments on it."""
+        """Return a nesting level for some batch elements, and the arguments in it."""
         level = Batch(members.stop - members.start)
         whole = level.members == self.size
         lifted = [
@@ -265,7 +265,7 @@ class _Results(NamedTuple):
 def _results(
     f: Function, level: Batch, args: tuple[Any, ...], kwargs: dict[str, Any], out_axes: Axes, name: str
 ) -> _Results:
-    """Return the results of ``f`` for the batch elements of a level.
+    """Return the results of ``f`` for the batch elements of a nesting level.
 
     Raises
     ------
@@ -303,7 +303,7 @@ def _computed(
 
 
 def _moved_out(level: Batch, leaf: Any, axis: int | None, place: TreePath, name: str) -> Any:
-    """Return a result below the level, with the batch along an axis."""
+    """Return a result without the nesting level, with the batch along an axis."""
     if leaf is None:
         return None
     leaf = present(leaf)

@@ -1,1 +1,1 @@
-"""Decide about a CUDA GPU in one command: see ``bench/gpu/README.md``."""
+"""Check a CUDA GPU with one command: see ``bench/gpu/README.md``."""

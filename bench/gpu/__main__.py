@@ -16,35 +16,38 @@ from bench.gpu.runner import DONE, Clock, Part, Runner, stoppable
 
 SECONDS = 480.0
 RESERVE = 12.0
-"""Seconds kept for ending the last part and printing the table."""
+"""Seconds reserved for ending the last part and printing the table."""
 CORES_A_PART = 4
-"""Of parts that run side by side."""
+"""Cores for each part, if parts run concurrently."""
 COMMAND = "bench/gpu_acceptance.sh"
 EPILOG = """\
 Exit code: 0 all met; 1 something was not met or not measured; 2 wrong call, or OUT cannot be written; 3 no usable GPU,
 nothing was run; 128 + n stopped by signal n, with the table of what was done. With --small no times are judged, and
-a peer may be absent. PYTHON names the interpreter (default: python3); AGRAD_MNIST_DIR a folder with MNIST.
+a peer may be absent. PYTHON is the interpreter (default: python3), AGRAD_MNIST_DIR a folder with MNIST.
 """
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=COMMAND,
-        description="Decide about a CUDA GPU in one command: correctness, then times beside goals; a table comes last.",
+        description="Check a CUDA GPU with one command: correctness, then times compared with goals, then a table.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("out", type=Path, metavar="OUT", help="a folder for table.md, details.md, results.json and logs")
     made.add_argument("--small", action="store_true", help="small sizes: shows that all parts work, measures nothing")
-    made.add_argument("--parts", metavar="NAMES", help=f"only these, separated by commas: {', '.join(PARTS)}")
+    made.add_argument("--parts", metavar="NAMES", help=f"only these parts, separated by commas: {', '.join(PARTS)}")
     made.add_argument(
-        "--seconds", type=float, default=SECONDS, help=f"for everything (default: {SECONDS:.0f}); parts are cut to fit"
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        help=f"total time in seconds (default: {SECONDS:.0f}); parts are shortened to fit",
     )
     return made
 
 
 def chosen(given: argparse.Namespace, command: argparse.ArgumentParser) -> list[Part]:
-    """Return the parts asked for, in order; exit for an unknown one."""
+    """Return the selected parts, in order; exit for an unknown one."""
     names = [n.strip() for n in given.parts.split(",")] if given.parts is not None else list(PARTS)
     unknown = [name for name in names if name not in PARTS]
     if unknown:
@@ -57,7 +60,7 @@ def chosen(given: argparse.Namespace, command: argparse.ArgumentParser) -> list[
 def set_environment() -> None:
     """Set the environment of the parts' processes.
 
-    They import this checkout's agrad, BLAS is not pinned, and JAX takes no memory ahead.
+    They import agrad from this checkout, BLAS is not pinned, and JAX does not preallocate memory.
     """
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = f"{common.ROOT}{os.pathsep}{path}" if path else str(common.ROOT)
@@ -67,13 +70,13 @@ def set_environment() -> None:
 
 
 def command_of(part: Part, seconds: float, out: Path, small: bool) -> list[str]:
-    """Return the command line of a part's process."""
+    """Return the command line of the process of a part."""
     some = ["--seconds", f"{seconds:.1f}", *(["--small"] if small else [])]
     return [sys.executable, "-P", "-m", "bench.gpu.parts", part.name, str(out), *some]
 
 
 def run(parts: list[Part], out: Path, about: str, clock: Clock, small: bool) -> int:
-    """Run the parts, print the table and write the files. Gives the exit code."""
+    """Run the parts, print the table and write the files. Return the exit code."""
     tell = report.Teller(out / "logs", clock)
     line = functools.partial(command_of, out=out, small=small)
     clock.seconds -= RESERVE
@@ -110,7 +113,7 @@ def main(arguments: list[str]) -> int:
         return 130
     print(about, flush=True)
     if not real and not given.small:
-        print("This CUDA is a stand-in on the CPU and no GPU: only --small runs on it. Nothing was run.")
+        print("This CUDA is emulated on the CPU: only --small runs on it. Nothing was run.")
         return 3
     return run(parts, out, about, clock, given.small)
 

@@ -1,4 +1,4 @@
-"""Twenty operations on 10^8 elements, both passes, beside what bounds them: the suite ``jit``, and cheap operations.
+"""Twenty operations on 10^8 elements, forward and backward: the suite ``jit``, and cheap operations.
 
 The bound is the slower of a copy and of the instructions, as fast as the device can issue them.
 """
@@ -15,11 +15,11 @@ from bench.gpu.records import Records, options
 SIZE, SMALL_SIZE = 100_000_000, 10_000
 OURS = "agrad.jit, cupy"
 ISSUED = 128
-"""Instructions of threads that a multiprocessor begins in a clock: four warps."""
+"""Instructions of threads that a multiprocessor issues per clock: four warps."""
 
 
 def instruction_seconds(instructions: int, size: int) -> float:
-    """Return the least time for so many instructions on each of ``size`` elements."""
+    """Return the minimum time for this many instructions on each of ``size`` elements."""
     import cupy
 
     found = cupy.cuda.Device().attributes
@@ -27,7 +27,7 @@ def instruction_seconds(instructions: int, size: int) -> float:
 
 
 def answer(work: Work, name: str, size: int, ours: Timing, copy: Timing) -> None:
-    """Give the share of the bound, by the rounds in which both took turns."""
+    """Answer with the fraction of the bound, from the rounds in which both alternated."""
     share, low, high = common.ratio(copy, ours)
     rate = f"a copy at {8.0 * size / copy.median / 1e9:,.0f} GB/s"
     least = instruction_seconds(CHAINS[name], size) if CHAINS[name] else 0.0
@@ -38,7 +38,7 @@ def answer(work: Work, name: str, size: int, ours: Timing, copy: Timing) -> None
 
 
 def cheap_timings(size: int, repeat: int, sample: float) -> tuple[dict[str, Timing], dict[str, str]]:
-    """Return the times of the cheap chain and of a copy, and why one is absent."""
+    """Return the times of the cheap chain and of a copy, and the reason why one is absent."""
     found = [
         Candidate(OURS, jit.agrad, (True, "cupy", True), ("agrad", "cupy")),
         Candidate(jit.COPY_GPU, jit.copy, ("cupy",), ("cupy",)),

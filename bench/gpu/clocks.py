@@ -1,8 +1,8 @@
 """The time of a step on the device, on the host, and of a loop as users write it.
 
-device: between two events, or times, on the device, behind work that keeps it busy until all steps are issued, so that
-no waiting for the host is in it. host: issuing steps, without waiting for any. together: a loop of steps, waited for at
-its end.
+device: time on the device between two events, or two times, after work that keeps it busy until all steps are issued.
+It then contains no waiting for the host. host: time to issue steps, without waiting for any. together: a loop of steps,
+with a wait at its end.
 """
 
 import math
@@ -14,21 +14,20 @@ from typing import Any
 from bench.common import Job, load
 
 SIDE, SMALL_SIDE = 4096, 64
-"""Of the square matrices whose products keep the device busy."""
+"""Side of the square matrices whose products keep the device busy."""
 COUNT, SMALL_COUNT = 20, 2
-"""Steps of a sample. A device's queue must hold them all: 1024 launches, or programs of JAX."""
+"""Steps of a sample. The queue of a device must be able to contain them all: 1024 launches, or programs of JAX."""
 QUEUE_OF_JAX = 32
 AHEAD = 3.0
-"""How many times as long as the steps take to issue the device is kept busy."""
+"""The time for which the device is kept busy, as a multiple of the time to issue the steps."""
 
 
 @dataclass(frozen=True)
 class DeviceClock:
-    """Seconds on the device of the work that a function issues behind fills.
+    """Seconds on the device of the work that a function issues after fills.
 
-    The fills are units of other work.
-
-    fill_seconds: how long a fill takes. most: so many fills its queue holds besides the steps.
+    The fills are units of other work. fill_seconds: the time of a fill. most: the maximum number of fills that its
+    queue can contain besides the steps.
     """
 
     between: Callable[[int, Callable[[], None]], float]
@@ -70,7 +69,7 @@ def of_torch(side: int) -> DeviceClock:
 
 
 def of_jax(side: int, wait: Callable[[], None]) -> DeviceClock:
-    """Return a time by the host's clock, from the last fill to the last step.
+    """Return the clock that measures on the host, from the last fill to the last step.
 
     JAX has no events.
     """
@@ -105,7 +104,7 @@ class Meter:
             self.job.step()
 
     def sample(self) -> dict[str, float]:
-        """Return the seconds a step by each clock."""
+        """Return the seconds per step by each clock."""
         step, wait = self.job.step, self.job.wait
         step()
         wait()

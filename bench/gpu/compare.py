@@ -16,7 +16,7 @@ NUMPY, CUPY = "agrad, numpy", "agrad, cupy"
 
 
 def wins(record: dict[str, Any]) -> str:
-    """Return the sizes from which on CuPy is faster, forward and backward, by work."""
+    """Return the sizes from which CuPy is faster, forward and backward, by work."""
     found = []
     for key, by_size in record["seconds"].items():
         name, _, part = key.partition(", ")

@@ -1,6 +1,6 @@
-"""The device in a line, and whether it is a GPU: ``python -m bench.gpu.device``.
+"""Describe the device in a line, and report if it is a GPU: ``python -m bench.gpu.device``.
 
-It is an error if CuPy cannot compute.
+The program fails if CuPy cannot compute.
 """
 
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 
 SECONDS = 60.0
 EMULATED = "CUDA on the CPU"
-"""The device of a CUDA that is emulated; see tests/cupy_on_cpu."""
+"""The device of an emulated CUDA; see tests/cupy_on_cpu."""
 GPU, STAND_IN = "a GPU", "a stand-in on the CPU"
 
 

@@ -1,4 +1,4 @@
-"""The goals for a CUDA GPU: all questions of the acceptance run, and their judges."""
+"""The goals for a CUDA GPU: all questions of the acceptance run, and their evaluation."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -9,14 +9,14 @@ MET, NOT_MET, NOT_MEASURED, NOT_JUDGED = "met", "NOT met", "not measured", "not 
 SMALL = "small sizes"
 
 PRECISIONS = {"float32": 1e-4, "tf32": 2e-2, "bfloat16": 6e-2, "float16": 2e-2}
-"""How far a traced step's losses may be from the eager ones, by the precision of its products."""
+"""Maximum difference of a traced step's losses from the eager ones, by the precision of its products."""
 OPTIMIZERS = ("SGD", "Adam")
 MLP_CLOCKS = ("device", "host", "together")
 WIDE_PRECISIONS = ("tf32", "bfloat16")
 SHARE = 0.85
-"""Of the matrix rate, and of what bounds a chain of operations."""
+"""Required fraction of the matrix rate, and of the bound of a chain of operations."""
 CHAINS = {"20 operations on 10^8, and back": 283, "20 cheap operations on 10^8, and back": 0}
-"""The instructions of each element, counted in the kernel that ptxas makes for sm_90; 0 where the copy is the bound."""
+"""The instructions per element, counted in the kernel that ptxas compiles for sm_90; 0 if the copy is the bound."""
 ACCURACY = {"mnist": 0.97, "digits": 0.95}
 STREAM_CHECKS = ("a step on another stream", "replays on two streams in turn")
 EXACT = ("uniform float32", "uniform float64", "bits", "integers", "permutation", "keys", "mask")
@@ -24,10 +24,10 @@ EXACT = ("uniform float32", "uniform float64", "bits", "integers", "permutation"
 
 @dataclass(frozen=True)
 class Goal:
-    """A question of a part and the answer that is wanted.
+    """A question of a part and the required answer.
 
-    ``most`` and ``least`` bound the number that answers it; without them the answer is yes or no. NaN is the answer of
-    what failed. Times are ``timed``: at small sizes they are not judged.
+    ``most`` and ``least`` bound the number that answers it; without them, the answer is yes or no. NaN is the answer of
+    a failed part. If ``timed`` is True, the answer is a time, which is not evaluated at small sizes.
     """
 
     part: str
@@ -41,10 +41,10 @@ class Goal:
 def _goals() -> list[Goal]:
     found = [
         Goal("probe", "device", "CuPy computes on it"),
-        Goal("probe", "cuBLASLt", "there"),
+        Goal("probe", "cuBLASLt", "available"),
         Goal("probe", "uniform numbers", "in [0, 1), mean 0.5"),
         Goal("probe", "normal numbers", "mean 0, deviation 1"),
-        Goal("probe", "gradient of a gather", "sums where an index repeats"),
+        Goal("probe", "gradient of a gather", "sums for repeated indices"),
         Goal("probe", "solve with broadcast", "as NumPy"),
         Goal("probe", "products at odd alignments", "off by at most 1e-3", most=1e-3),
         Goal("probe", "a product without workspace", "off by at most 1e-3", most=1e-3),
@@ -68,8 +68,8 @@ def _goals() -> list[Goal]:
         found.append(Goal("chain", name, f"at least {SHARE:.0%} of the rate of {bound}", least=SHARE, timed=True))
     wanted = " or ".join(f"{least:g} ({name})" for name, least in ACCURACY.items())
     found.append(Goal("train", "accuracy on CuPy", f"at least {wanted}"))
-    found.append(Goal("train", "accuracy beside NumPy's", "differs by at most 0.02", most=0.02))
-    found.append(Goal("train", "time beside NumPy's", "at most 1 x", most=1.0, timed=True))
+    found.append(Goal("train", "accuracy compared with NumPy", "differs by at most 0.02", most=0.02))
+    found.append(Goal("train", "time compared with NumPy", "at most 1 x", most=1.0, timed=True))
     found.append(Goal("compare", "NumPy and CuPy, same derivatives", "same to 1e-3"))
     found.append(Goal("compare", "plot", "drawn"))
     return found
@@ -95,7 +95,7 @@ class Verdict:
 
 
 def judged(goal: Goal, value: float | bool, measured: str, why: str = "", small: bool = False) -> Verdict:
-    """Hold a number or a truth value against a goal."""
+    """Compare a number or a Boolean with a goal."""
     answered = value == value  # not NaN
     if goal.timed and small and answered:
         return Verdict(goal.part, goal.name, goal.wanted, measured, NOT_JUDGED, SMALL)
@@ -110,21 +110,18 @@ def unmeasured(goal: Goal, why: str, measured: str = "") -> Verdict:
 
 
 class Answers:
-    """The file of a part's verdicts, each written as soon as it is known.
-
-    A later crash loses none.
-    """
+    """The file of a part's verdicts. Each is written as soon as it is known, so that a later crash loses none."""
 
     def __init__(self, part: str, file: Path, small: bool = False) -> None:
         self.part, self.file, self.small = part, file, small
         self.given: set[str] = set()
 
     def give(self, name: str, value: float | bool, measured: str, why: str = "") -> None:
-        """Answer a question of this part: the number or truth value, and how to say it."""
+        """Answer a question of this part with a number or a Boolean, and the text that shows it."""
         self._write(judged(GOALS[self.part, name], value, measured, why, self.small))
 
     def absent(self, name: str, why: str, measured: str = "") -> None:
-        """Say why a question cannot be answered here, and what is known nevertheless."""
+        """Record why a question cannot be answered here, and what is known nevertheless."""
         self._write(unmeasured(GOALS[self.part, name], why, measured))
 
     def _write(self, verdict: Verdict) -> None:
@@ -148,7 +145,7 @@ def read(file: Path) -> list[Verdict]:
 def completed(part: str, given: list[Verdict], why: str) -> list[Verdict]:
     """Return a verdict for each question of a part, in order.
 
-    why: how the part ended, if not by itself; one that came to its end owes an answer to each question.
+    why: the reason if the part was ended early. A part that ran to its end must answer each question.
     """
     by_name: dict[str, Verdict] = {v.name: v for v in given}
 
@@ -159,10 +156,10 @@ def completed(part: str, given: list[Verdict], why: str) -> list[Verdict]:
 
 
 def passed(verdicts: list[Verdict], small: bool, failed: set[str]) -> bool:
-    """Return True if all that was asked is met.
+    """Return True if all requirements are met.
 
-    At small sizes times need no verdict, and a peer or a library for a plot may be absent; ``failed``: the parts that
-    did not come to their end.
+    At small sizes, times need no verdict, and a peer or a library for a plot may be absent. ``failed``: the parts that
+    did not run to their end.
     """
     fine: set[str] = {MET, NOT_JUDGED, NOT_MEASURED} if small else {MET}
     return not failed and all(v.verdict in fine for v in verdicts)

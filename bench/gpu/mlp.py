@@ -1,4 +1,4 @@
-"""The MLP's training step at batch 128 beside PyTorch's and JAX's; see ``clocks``."""
+"""The training step of the MLP at batch 128, compared with PyTorch and JAX; see ``clocks``."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ ROUNDS, SMALL_ROUNDS = 15, 2
 OURS, EAGER = "agrad.jit, cupy", "agrad, cupy"
 CURVE_STEPS, TOLERANCE = 10, 1e-3
 KEEP = 25.0
-"""Seconds kept for measuring, which building may not use up."""
+"""Seconds reserved for measuring, which building must not use."""
 
 
 def metered(batch: int, small: bool, library: str, name: str) -> Job:
@@ -48,14 +48,14 @@ def _built(batch: int, library: str, name: str) -> Job:
 
 
 def candidates(small: bool) -> list[Candidate]:
-    """Return agrad's two ways, and the peers."""
+    """Return the two candidates of agrad, and the peers."""
     found = [(OURS, "cupy"), (EAGER, "cupy"), (mlp.NAMES["jax"], "jax"), (mlp.NAMES["torch"], "torch")]
     found += [(c.name, "torch") for c in mlp_peers.candidates("cuda")]
     return [Candidate(name, metered, (small, library, name), (library,)) for name, library in found]
 
 
 def build(started: dict[str, Remote], batch: int, seconds: float) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Return the first losses of those built in time, and why others were not."""
+    """Return the first losses of jobs built in time, and why others were not."""
     end = time.monotonic() + seconds
     curves: dict[str, list[float]] = {}
     absent: dict[str, str] = {}
@@ -78,7 +78,7 @@ def differing(curve: list[float], right: list[float]) -> bool:
 
 
 def measure(runners: dict[str, Remote], rounds: int, seconds: float) -> dict[str, dict[str, Timing]]:
-    """Return samples by clock and candidate, in turns until the time is over."""
+    """Return samples by clock and candidate, alternately until the time is over."""
     end = time.monotonic() + seconds
     found: dict[str, dict[str, Timing]] = {clock: {name: Timing() for name in runners} for clock in MLP_CLOCKS}
     for turn in range(rounds + 1):
@@ -93,7 +93,7 @@ def measure(runners: dict[str, Remote], rounds: int, seconds: float) -> dict[str
 
 
 def answer(work: Work, timings: dict[str, dict[str, Timing]], absent: dict[str, str]) -> None:
-    """Hold agrad's step against the best peer by each clock."""
+    """Compare the step of agrad with the best peer by each clock."""
     reasons = "; ".join(dict.fromkeys(absent.values()))
     for clock, by_name in timings.items():
         question = f"MLP step, batch 128, {clock}"

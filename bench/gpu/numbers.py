@@ -1,4 +1,4 @@
-"""Random numbers on CuPy beside NumPy's: the same bits."""
+"""Check that random numbers on CuPy have the same bits as on NumPy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +13,9 @@ SEEDS = (0, 1, 2**63 + 5)
 
 
 def draws(count: int) -> dict[str, Callable[[Any], list[Any]]]:
-    """Return arrays that a key gives, by name.
+    """Return arrays drawn from a key, by name.
 
-    ``count`` is odd, which cuts the last block of words.
+    ``count`` is odd, so that the last block of words is cut.
     """
     import agrad
     from agrad import random

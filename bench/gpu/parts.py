@@ -1,4 +1,4 @@
-"""The parts of the acceptance run in the order of their worth, and their process.
+"""The parts of the acceptance run in the order of their importance, and their process.
 
 python -m bench.gpu.parts NAME OUT --seconds S [--small]
 """
@@ -17,18 +17,18 @@ PARTS = {
     part.name: part
     for part in (
         Part("probe", "versions, cuBLASLt, random numbers, gathers, solves, products", 60),
-        Part("steps", "jitted MLP steps beside eager ones: one graph, equal losses", 120),
+        Part("steps", "jitted and eager MLP steps: one graph, equal losses", 120),
         Part("streams", "steps on other streams", 60),
-        Part("numbers", "random numbers beside NumPy's", 60),
+        Part("numbers", "random numbers, compared with NumPy", 60),
         Part("tests", "a sample of the tests on CuPy", 130),
-        Part("mlp", "the MLP step beside PyTorch and JAX: device's and host's time", 90, alone=True),
-        Part("wide", "a wide MLP beside the matrix rate", 60, alone=True),
-        Part("chain", "twenty operations beside a copy and their instructions", 50, alone=True),
+        Part("mlp", "the MLP step, compared with PyTorch and JAX: time on device and host", 90, alone=True),
+        Part("wide", "a wide MLP, compared with the matrix rate", 60, alone=True),
+        Part("chain", "twenty operations, compared with a copy and their instructions", 50, alone=True),
         Part("train", "agrad train on NumPy and on CuPy", 45, alone=True),
         Part("compare", "NumPy against CuPy over sizes", 60, alone=True),
     )
 }
-"""By name. Each is the module of that name here, whose ``run(work)`` asks the part's questions."""
+"""The parts by name. Each is a module of that name here, whose ``run(work)`` answers its questions."""
 
 
 @dataclass(frozen=True)

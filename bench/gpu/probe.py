@@ -1,4 +1,4 @@
-"""The first questions to a GPU, one answer each; one that fails stops no other."""
+"""The first questions to a GPU, one answer each. A failure does not stop the others."""
 
 import contextlib
 import ctypes
@@ -15,9 +15,9 @@ from bench.gpu.parts import Work
 
 
 def cublaslt() -> Any:
-    """Return agrad's cuBLASLt on the current device.
+    """Return cuBLASLt as agrad uses it on the current device.
 
-    ``absent`` says why there is none, ``refused`` which functions it does not have.
+    ``absent`` is the reason why there is none, ``refused`` the functions that it does not support.
     """
     from agrad.kernels.cupy.products import lt_of
 
@@ -100,7 +100,7 @@ def _product_off(x: Any, w: Any) -> float:
 
 
 def odd_alignments() -> tuple[float, str]:
-    """Check products of matrices 0 to 12 bytes behind a boundary.
+    """Check products of matrices that begin 0 to 12 bytes after an alignment boundary.
 
     Their sides are not multiples of 4.
     """
@@ -145,7 +145,7 @@ QUESTIONS: dict[str, Callable[[], tuple[float | bool, str]]] = {
 def brief(error: Exception) -> str:
     """Return an error in one line.
 
-    Of one that quotes the traceback of another process, its beginning and that error.
+    If it quotes the traceback of another process, the line contains its beginning and that error.
     """
     lines = str(error).strip().splitlines() or [""]
     inner = [line for line in lines[1:] if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
@@ -154,7 +154,7 @@ def brief(error: Exception) -> str:
 
 @contextlib.contextmanager
 def answering(work: Work, name: str) -> Iterator[None]:
-    """Answer a question with the error that comes out of this block, and go on."""
+    """Answer a question with the error that this block raises, and continue."""
     try:
         yield
     except Exception as error:

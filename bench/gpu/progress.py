@@ -2,7 +2,7 @@
 
     python -m pytest -p bench.gpu.progress --progress FILE ...
 
-Lines of JSON: the number of tests selected, then an outcome and a name each, with the text of a failure.
+Lines of JSON: the number of tests selected, then an outcome and a name for each, with the text of a failure.
 """
 
 import json
@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Progress:
-    """A writer of reports to the process of the user, also from xdist's workers."""
+    """Writes reports in the user's process, also from xdist workers."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -9,7 +9,7 @@ from bench.suites import Options, Report, Suite
 
 
 def options(suite: Suite, small: bool, **given: Any) -> Options:
-    """Return the options of a suite, as its command line would make them."""
+    """Return the options of a suite, as its command line would create them."""
     made = Options(
         backends=suite.backends, peers=suite.peers, sizes=suite.sizes, dtype=suite.dtypes[0], device=None,
         repeat=suite.repeat, sample=0.001 if small else suite.sample, only=(), quick=small,
@@ -18,7 +18,7 @@ def options(suite: Suite, small: bool, **given: Any) -> Options:
 
 
 class Records:
-    """The reports of a part, records and texts, each written as it comes."""
+    """The reports of a part, records and texts, each written as soon as it is ready."""
 
     def __init__(self, work: Work, name: str) -> None:
         self.file = work.logs / f"{name}.json"

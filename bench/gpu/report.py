@@ -13,16 +13,15 @@ from bench.gpu.parts import PARTS
 from bench.gpu.runner import DONE, Clock, Ended, Part
 
 WIDEST, TAIL = 78, 12
-"""Characters of a cell, and lines of a log that are shown."""
+"""Characters of a cell, and number of log lines that are shown."""
 WROTE = ("table.md", "details.md", "results.json", "compare.png")
 
 
 def prepared(out: Path) -> Path:
     """Return the folder, without files of an earlier run.
 
-    It has a place for logs that git ignores.
-
-    Raises ``OSError`` where it cannot be written, and for a folder of logs that no such run made.
+    It has a folder for logs that git ignores. Raises ``OSError`` if it is not writable, and for a folder of logs that
+    no such run created.
     """
     out.mkdir(parents=True, exist_ok=True)
     logs = out / "logs"
@@ -38,13 +37,13 @@ def prepared(out: Path) -> Path:
 
 
 def short(text: str) -> str:
-    """Return a text as a cell: one line, not too long, without this checkout's path."""
+    """Return a text as a cell: one line, shortened, without the path of this checkout."""
     text = " ".join(text.replace("|", "/").replace(f"{common.ROOT}{os.sep}", "").split())
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
 
 class Teller:
-    """Prints how each part ended and what it found; collects the verdicts."""
+    """Prints how each part ended and its findings; collects the verdicts."""
 
     def __init__(self, logs: Path, clock: Clock) -> None:
         self.logs, self.clock = logs, clock
@@ -65,7 +64,7 @@ class Teller:
 
 
 def heading(about: str, small: bool, parts: list[Part]) -> list[str]:
-    title = "# A dry run at small sizes: no measurement of a GPU" if small else "# A CUDA GPU held against the goals"
+    title = "# A dry run at small sizes: no measurement of a GPU" if small else "# A CUDA GPU compared with the goals"
     some = [] if len(parts) == len(PARTS) else ["", f"Only these parts: {', '.join(p.name for p in parts)}."]
     return [title, "", about, *some]
 

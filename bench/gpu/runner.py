@@ -1,6 +1,6 @@
 """Runs of the parts, each a process group with a time limit and a log.
 
-All together have one budget of seconds.
+All of them share one budget of seconds.
 """
 
 import contextlib
@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 GRACE = 3.0
-"""Seconds between asking a part to end and killing it."""
+"""Seconds between requesting a part to end and killing it."""
 LEAST = 5.0
-"""Seconds that must be left for a part to be started."""
+"""Minimum number of seconds that must be left to start a part."""
 POLL = 0.1
 DONE, NO_TIME = "done", "no time left"
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part: its work, its longest time, and whether it runs alone to measure times."""
+    """A part: its work, its maximum time, and True if it runs alone to measure times."""
 
     name: str
     about: str
@@ -54,7 +54,7 @@ class Clock:
 
 
 class Stop:
-    """The signal that told the run to end; None while there was none."""
+    """The signal that requested the run to end; None if there was none."""
 
     def __init__(self) -> None:
         self.number: int | None = None
@@ -65,7 +65,7 @@ class Stop:
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Note Ctrl-C, a hang-up and a request to end in place of dying of them."""
+    """Record Ctrl-C, a hang-up and a request to end instead of exiting immediately."""
     stop = Stop()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, stop) for number in numbers}
@@ -77,7 +77,7 @@ def stoppable() -> Iterator[Stop]:
 
 
 def how_ended(code: int) -> str:
-    """Say in words how a process ended by its exit code."""
+    """Describe in words how a process ended, from its exit code."""
     if code >= 0:
         return DONE if code == 0 else f"exit code {code}"
     try:
@@ -88,7 +88,7 @@ def how_ended(code: int) -> str:
 
 @dataclass
 class Running:
-    """A part under way."""
+    """A running part."""
 
     part: Part
     process: subprocess.Popen[bytes]
@@ -99,11 +99,11 @@ class Running:
     def ended(self) -> str | None:
         """Return the end of the part, or None while it runs.
 
-        A part over its time is ended.
+        A part that exceeds its time is ended.
         """
         code = self.process.poll()
         if code is not None:
-            self._signal(signal.SIGKILL)  # what it left behind
+            self._signal(signal.SIGKILL)  # child processes that it left
             return how_ended(code)
         if time.monotonic() < self.deadline:
             return None
@@ -111,12 +111,12 @@ class Running:
         return f"over its {self.allowed:.0f} s"
 
     def end(self) -> None:
-        """End it and all that it started."""
+        """End the part and all processes that it started."""
         self._signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(GRACE)
         self._signal(signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in a driver does not die
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a process that hangs in a driver does not end
             self.process.wait(GRACE)
 
     def _signal(self, number: int) -> None:
@@ -127,8 +127,8 @@ class Running:
 class Runner:
     """A runner of parts in order, as many at once as ``width``.
 
-    command: the command line of a part and the seconds it is allowed. told: called as each part ends. stop: looked at
-    between; once it holds a signal all parts are ended.
+    command: the command line of a part and its time in seconds. told: called when each part ends. stop: checked between
+    parts; if it contains a signal, all parts are ended.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Runner:
         self.ended: list[Ended] = []
 
     def run(self, parts: Sequence[Part]) -> list[Ended]:
-        """Run all, and say how each ended, in order."""
+        """Run all, and return how each ended, in order."""
         waiting = list(parts)
         while (waiting or self.running) and self.stop.number is None:
             while waiting and self._free_for(waiting[0]):

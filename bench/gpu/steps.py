@@ -1,6 +1,6 @@
-"""Jitted training steps of the MLP beside eager ones, by optimizer and precision.
+"""Check jitted training steps of the MLP against eager ones, by optimizer and precision.
 
-A step is one graph, and the losses are equal.
+A step must be one graph, and the losses must be equal.
 """
 
 import itertools
@@ -17,7 +17,7 @@ SIZES = (784, 256, 128, 10)
 ROWS, SMALL_ROWS = 128, 16
 STEPS, SCALED_STEPS = 12, 64
 SCALE = 2.0**40
-"""Overflows float16 at first."""
+"""Initial scale that overflows float16."""
 
 
 def build(optimizer: str, scale: float | None = None) -> Callable[..., Any]:
@@ -69,7 +69,7 @@ def losses(step: Callable[..., Any], data: list[tuple[Any, Any]], count: int = S
 def furthest(found: list[float], right: list[float]) -> float:
     """Return the largest difference of two curves, relative for values above 1.
 
-    NaN if a value is not finite.
+    It is NaN if a value is not finite.
     """
     return max((abs(a - b) / max(1.0, abs(b)) for a, b in zip(found, right, strict=True)), key=lambda v: (v != v, v))
 
@@ -83,7 +83,7 @@ def shape_of(code: str) -> tuple[bool, str]:
 
 
 def compare(work: Work, optimizer: str, precision: str, right: list[float], data: list[tuple[Any, Any]]) -> None:
-    """Answer if a step at a precision is one graph with the eager step's losses."""
+    """Answer whether a step at a precision is one graph with the losses of the eager step."""
     import agrad
 
     step = build(optimizer, 2.0**10 if precision == "float16" else None)
@@ -94,14 +94,14 @@ def compare(work: Work, optimizer: str, precision: str, right: list[float], data
     whole, shape = shape_of(code)
     refused = cublaslt().refused
     if refused:
-        shape += f"; cuBLASLt refused {len(refused)}"
+        shape += f"; cuBLASLt does not support {len(refused)}"
         print("refused by cuBLASLt:", *refused, sep="\n    ")
     why = "the losses differ" if whole else "not one graph"
     work.answers.give(f"{optimizer}, {precision}", off if whole else float("inf"), f"{shape}; off by {off:.1e}", why)
 
 
 def scaled(work: Work, data: list[tuple[Any, Any]]) -> None:
-    """Answer if a scale that overflows float16 comes down, and the loss then falls."""
+    """Answer whether a scale that overflows float16 decreases, and the loss then falls."""
     import agrad
 
     train = agrad.jit(build("SGD", SCALE), precision="float16")

@@ -1,6 +1,6 @@
 """A jitted step on another stream, and replays on two streams in turn.
 
-The losses are those of eager steps.
+The losses must be the same as for eager steps.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ def on_streams(data: list[tuple[Any, Any]], streams: list[Any]) -> list[float]:
     import agrad
 
     step, found = agrad.jit(build("SGD")), []
-    agrad.backends.load("cupy").synchronize()  # the parameters are made on the null stream
+    agrad.backends.load("cupy").synchronize()  # the parameters are created on the null stream
     for k in range(STEPS):
         with streams[k % len(streams)]:
             found.append(step(*data[k % len(data)]))

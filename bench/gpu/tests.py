@@ -1,6 +1,6 @@
 """A sample of the tests on CuPy that fits into its time.
 
-If it does not, the results until then count.
+If the sample does not finish, the results until then count.
 """
 
 import contextlib
@@ -23,13 +23,13 @@ FILES = (
     "engine/test_views", "engine/test_inplace", "engine/test_engine", "engine/test_tensor", "ops/test_linalg",
     "ops/test_special_accuracy", "ops/test_cases",
 )  # fmt: skip
-"""Of the tests, those that ask most of a backend."""
+"""The tests with the highest demands on a backend."""
 FEW, SMALL_FEW = 8, 400
-"""One case of the table in so many; see tests/conftest.py."""
+"""One of this many cases of the table runs; see tests/conftest.py."""
 SMALL_FILES = ("random/test_random", "jit/test_jit_products", "optim/test_optim", "cli/test_training")
 WORKERS = 8
 MARGIN = 8.0
-"""Seconds of the part that pytest does not get."""
+"""Seconds of the part that are not available to pytest."""
 
 
 def command(file: Path, small: bool) -> list[str]:
@@ -46,7 +46,7 @@ def command(file: Path, small: bool) -> list[str]:
 
 
 def run_for(line: list[str], seconds: float) -> str:
-    """Run pytest in the checkout for so long at most; says how it ended."""
+    """Run pytest in the checkout with a time limit; return how it ended."""
     process = subprocess.Popen(line, cwd=common.ROOT, stdin=subprocess.DEVNULL, env=os.environ | {"AGRAD_BACKEND": ""})
     try:
         return how_ended(process.wait(max(0.1, seconds)))

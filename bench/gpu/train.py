@@ -20,9 +20,9 @@ FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3
 
 
 def mnist_folder() -> str | None:
-    """Return a folder with MNIST's four files, or None; nothing is downloaded.
+    """Return a folder with the four files of MNIST, or None; nothing is downloaded.
 
-    It is that of ``AGRAD_MNIST_DIR``, or the cache.
+    It is ``AGRAD_MNIST_DIR``, or the cache.
     """
     from agrad.data import cache_directory
 
@@ -33,16 +33,16 @@ def mnist_folder() -> str | None:
 
 
 def data_of(small: bool) -> tuple[str, list[str]]:
-    """Return the name of the data and its options; digits if MNIST is not here."""
+    """Return the name of the data and its options; digits if MNIST is not available."""
     folder = None if small else mnist_folder()
     if folder is None:
-        print("digits:", "small sizes" if small else "no MNIST here; AGRAD_MNIST_DIR can name a folder with its files")
+        print("digits:", "small sizes" if small else "MNIST not found; set AGRAD_MNIST_DIR to a folder with its files")
         return "digits", ["--data", "digits"]
     return "mnist", ["--data", "mnist", "--data-dir", folder]
 
 
 def trained(backend: str, work: Work, options: list[str], epochs: int) -> dict[str, Any]:
-    """Run the command line once, and return its log with the last record on top."""
+    """Run the command line once, and return its log with the last record first."""
     log = work.logs / f"train-{backend}.jsonl"
     line = [sys.executable, "-m", "agrad", "train", *options, "--epochs", str(epochs), "--backend", backend]
     done = subprocess.run([*line, "--log", str(log)], cwd=common.ROOT, timeout=max(1.0, work.left() - 2), check=False)
@@ -64,11 +64,13 @@ def run(work: Work) -> None:
         measured = f"{accuracy:.4f}, {name}, {epochs} epochs, on {there['backend']} ({there['device']})"
         fine = accuracy >= ACCURACY[name] and there["backend"] == "cupy" and on_gpu
         work.answers.give("accuracy on CuPy", fine, measured, "too low" if on_gpu else "not on the GPU")
-    with answering(work, "accuracy beside NumPy's"):
+    with answering(work, "accuracy compared with NumPy"):
         here = trained("numpy", work, options, epochs)
         off = abs(accuracy - here["test_accuracy"])
-        work.answers.give("accuracy beside NumPy's", off, f"NumPy {here['test_accuracy']:.4f}", "it learns otherwise")
-    with answering(work, "time beside NumPy's"):
+        work.answers.give(
+            "accuracy compared with NumPy", off, f"NumPy {here['test_accuracy']:.4f}", "it learns otherwise"
+        )
+    with answering(work, "time compared with NumPy"):
         ratio = here["rate"] / there["rate"]
         measured = f"{ratio:.2f} ({there['rate']:,.0f} samples/s, NumPy {here['rate']:,.0f}; best epochs)"
-        work.answers.give("time beside NumPy's", ratio, measured, f"CuPy is slower on {name}")
+        work.answers.give("time compared with NumPy", ratio, measured, f"CuPy is slower on {name}")

@@ -1,4 +1,4 @@
-"""The wide MLP's training step beside a plain product: the suite ``wide``."""
+"""The training step of the wide MLP, compared with a plain product: the suite ``wide``."""
 
 from typing import Any
 

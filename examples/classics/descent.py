@@ -1,6 +1,6 @@
 """Gradient descent on 2 x**2 + 5, by hand.
 
-The gradient is 4 x. A step against it with rate 0.1 takes x to x - 0.1 * 4 x = 0.6 x,
+The gradient is 4 x. A step against it with rate 0.1 changes x to x - 0.1 * 4 x = 0.6 x,
 so after k steps from 10 the point is 10 * 0.6**k.
 """
 

@@ -20,7 +20,7 @@ Parameters = dict[str, agrad.Tensor]
 
 
 def default_directory() -> Path | None:
-    """Return a copy of the data beside the repository, if there is one."""
+    """Return the folder of the data next to the repository, or None."""
     return NEARBY if NEARBY.is_dir() else None
 
 

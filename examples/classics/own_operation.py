@@ -1,4 +1,4 @@
-"""An operation of one's own: softplus, log(1 + exp(x)), without overflow.
+"""A custom operation: softplus, log(1 + exp(x)), without overflow.
 
 An operation is a function of ``xp`` (the namespace of whatever array library it is
 given) and of arrays. Its rules say how a cotangent ``g`` goes back and how a tangent

@@ -1,7 +1,7 @@
 """w = (x + y) + x: a value that is used twice collects the gradient of both uses.
 
-Every result remembers the operation that made it, so the way back can be looked at step
-by step.
+Every result stores the operation that computed it, so you can follow the backward pass
+step by step.
 """
 
 import agrad

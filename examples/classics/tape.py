@@ -1,8 +1,8 @@
 """The tape of sin(x1) * (x1 + x2) at (pi/2, 1), and its derivatives.
 
-Backward (vjp), one pass gives the derivatives by both inputs. Forward (jvp), one pass
-gives the derivative along one direction, so two are needed. At this point both
-derivatives are 1:
+In reverse mode (vjp), one pass computes the derivatives with respect to both inputs. In
+forward mode (jvp), one pass computes the derivative along one direction, so two are
+needed. At this point both derivatives are 1:
 
     d/dx1 = cos(x1) * (x1 + x2) + sin(x1) = 0 + 1
     d/dx2 = sin(x1) = 1

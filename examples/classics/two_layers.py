@@ -51,7 +51,7 @@ def train(
     steps: int,
     rate: float,
 ) -> tuple[float, float]:
-    """Gradient descent; gives the first and the last loss."""
+    """Run gradient descent; return the first and the last loss."""
     first = loss_of(p).item()
     for _ in range(steps):
         loss = loss_of(p)

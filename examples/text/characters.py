@@ -87,7 +87,7 @@ def train(
     size: int,
     length: int,
 ) -> dict[str, float]:
-    """Train a model. Return its bits per test character, and those of the baseline."""
+    """Train a model. Return bits per test character, also of the baseline."""
     rng = np.random.default_rng(0)
     optimizer = agrad.optim.AdamW(
         model.parameters(), lr=agrad.optim.Cosine(1e-2, steps=steps)

@@ -2,8 +2,8 @@
 
     python examples/text/lstm.py --backend numpy
 
-It prints the bits a character of text that it has not seen, those of the simplest
-model, and a text of its own.
+It prints the bits per character of unseen text, for this and the simplest model, and a
+generated text.
 """
 
 import sys
@@ -33,7 +33,7 @@ class Model(nn.Module):
 
 
 def sample(text: Text, model: Model, count: int) -> str:
-    """Return characters, each drawn from the model and then handed to it."""
+    """Return characters, each drawn from the model and then passed to it."""
     rng = np.random.default_rng(1)
     numbers, state = [text.characters.index("\n")], None
     step = agrad.jit(model)

@@ -2,8 +2,8 @@
 
     python examples/text/transformer.py --backend numpy
 
-It prints the bits a character of text that it has not seen, those of the simplest
-model, and a text of its own.
+It prints the bits per character of unseen text, for this and the simplest model, and a
+generated text.
 """
 
 import sys
@@ -51,7 +51,7 @@ def sample(text: Text, model: Model, count: int) -> str:
     step = agrad.jit(model)
     with agrad.no_grad():
         for _ in range(count):
-            # one shape: what stands behind the last character has no part
+            # one shape: positions after the last character are not used
             window = numbers[-LENGTH:]
             padded = np.asarray(window + [0] * (LENGTH - len(window)))[:, None]
             numbers.append(drawn(rng, step(here(padded))[len(window) - 1, 0, :]))

@@ -32,6 +32,6 @@ def test_a_missed_goal_is_said() -> None:
     timings = {row: {conv.EAGER: Timing([4.0, 4.0]), conv.TORCH: Timing([1.0, 1.0])}}
     text, short = conv.table(timings)
     assert tables(text)[0][2] == [row, "4e+03 (4.00 x)", "1e+03"]
-    assert short == [f"{row}: agrad takes 4.00 x PyTorch's time, goal 3"]
+    assert short == [f"{row}: agrad needs 4.00 x the PyTorch time, goal 3"]
     timings[row][conv.EAGER] = Timing([2.0, 2.0])
     assert conv.table(timings)[1] == []

@@ -93,7 +93,7 @@ def test_scan_refuses() -> None:
     for call, error, match in (
         (lambda: agrad.scan(step, 0.0, (XS, XS[:2])), ShapeError, "must have one length, got 2, 7"),
         (lambda: agrad.scan(step, 0.0, XS, length=3), ShapeError, "must have one length"),
-        (lambda: agrad.scan(step, 0.0), ConfigurationError, "length must be given"),
+        (lambda: agrad.scan(step, 0.0), ConfigurationError, "length must be an integer"),
         (lambda: agrad.scan(step, 0.0, length=-1), ConfigurationError, "must not be negative, got -1"),
         (lambda: agrad.scan(step, 0.0, np.asarray(1.0)), ShapeError, "must have an axis to scan along"),
         (lambda: agrad.scan(step, 0.0, ["a"]), OperandError, "must be an array"),

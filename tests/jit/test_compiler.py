@@ -387,5 +387,7 @@ def test_what_cannot_be_compiled_is_named_and_leaves_the_state() -> None:
 
 @needs_jax
 def test_dtypes_that_jax_lacks_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"compiler='jax' has no arrays of dtype\(.*Cast them, or omit"):
+    with pytest.raises(
+        ConfigurationError, match=r"compiler='jax' does not support arrays of dtype\(.*Cast them, or omit"
+    ):
         compiled(lambda x: x * 2)(np.ones(2, dtype=">f8"))

@@ -53,5 +53,5 @@ def test_state_that_each_trace_replaces_unseen_ends_the_traces(make: Any, use: A
         hidden.set(make())
         return use(kept, x)
 
-    with pytest.raises(ConfigurationError, match="makes new state each time it is traced"):
+    with pytest.raises(ConfigurationError, match="creates new state each time it is traced"):
         agrad.jit(f)(np.ones(()))

@@ -164,7 +164,7 @@ def test_writes() -> None:
         agrad.jit(write)(agrad.asarray(1.0))
     with agrad.no_grad(), pytest.raises(TracedValueError, match="writes into an argument or a captured Tensor"):
         agrad.jit(write)(agrad.asarray(1.0))
-    with pytest.raises(NotDifferentiableError, match="reached c, a Tensor that other operations made"):
+    with pytest.raises(NotDifferentiableError, match="reached c, a Tensor that other operations created"):
         agrad.jit(lambda u: agrad.sum(u * c).backward())(agrad.ones(2))
     close(c.detach(), [7.0, VALUES[1]])
 

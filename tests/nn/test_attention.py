@@ -126,7 +126,7 @@ def test_dropout(backend: str, blocks: bool, monkeypatch: pytest.MonkeyPatch) ->
         (DtypeError, "real", [Q + 0j, K, V], {}),
         (DtypeError, "real floating", [np.ones((2, 4), int), K, V], {"scale": 1.0}),
         (DtypeError, "attn_mask", [Q, K, V, TAKEN.astype(int)], {}),
-        (ConfigurationError, "only one of attn_mask and is_causal=True", [Q, K, V, TAKEN], {"is_causal": True}),
+        (ConfigurationError, "attn_mask must be None if is_causal=True", [Q, K, V, TAKEN], {"is_causal": True}),
         (ConfigurationError, "dropout_p", [Q, K, V], {"dropout_p": 1.5}),
     ],
 )

@@ -97,7 +97,7 @@ def test_errors_name_the_remedy() -> None:
         (OperandError, "functional_call: bias must be an array, got float", (layer, {"bias": 1.0})),
         (ConfigurationError, "no parameter or buffer 'w'.* are: weight, bias", (layer, {"w": np.ones(3)})),
         (ShapeError, r"functional_call: bias must have shape \(3,\), got \(2,\)", (layer, {"bias": np.ones(2)})),
-        (ConfigurationError, "must be given once", (Several(), {"layer.weight": np.eye(2), "same": np.eye(2)})),
+        (ConfigurationError, "must be passed once", (Several(), {"layer.weight": np.eye(2), "same": np.eye(2)})),
     ):
         with pytest.raises(error, match=match):
             nn.functional_call(*arguments, np.ones((1, 2)))

@@ -198,7 +198,7 @@ def test_plain_arrays_of_other_libraries() -> None:
 
 def test_random_numbers_are_refused_by_jit(backend: str) -> None:
     for draw in (lambda: np.random.rand(3), lambda: np.random.default_rng(0).normal(size=3)):
-        with pytest.raises(RefusedFunctionError, match=r"repeat these numbers.*agrad\.random"):
+        with pytest.raises(RefusedFunctionError, match=r"repeat its numbers.*agrad\.random"):
             agrad.jit(lambda x, draw=draw: x * draw())(np.ones(3))
 
 

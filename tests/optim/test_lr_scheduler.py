@@ -203,7 +203,7 @@ def test_schedulers_that_multiply_may_be_used_together() -> None:
 
 def test_a_run_goes_on_from_a_number_of_steps() -> None:
     optimizer = optimizer_of()
-    with pytest.raises(ConfigurationError, match="group 0 must have initial_lr if last_epoch is given"):
+    with pytest.raises(ConfigurationError, match="group 0 must have initial_lr if last_epoch is passed"):
         lr_scheduler.CosineAnnealingLR(optimizer, 10, last_epoch=3)
     first = lr_scheduler.CosineAnnealingLR(optimizer, 10)
     for _ in range(4):

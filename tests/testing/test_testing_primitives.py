@@ -216,4 +216,4 @@ def test_errors() -> None:
         type("Made", (PrimitiveTest,), {"function": agrad.sin, "samples": ((X,),), "without": ("speed",)})
     with pytest.raises(ConfigurationError, match="got 'a' twice"):
         type("Made", (PrimitiveTest,), {"function": agrad.sin, "samples": [Sample((X,), label="a")] * 2})
-    assert "Pass options as settings" in run(softplus_of(), ((X, "w"),))["vjp_0"]
+    assert "Pass options as keyword arguments" in run(softplus_of(), ((X, "w"),))["vjp_0"]

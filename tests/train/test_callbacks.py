@@ -78,7 +78,7 @@ def test_accuracy_is_better_where_it_is_higher():
 
 def test_an_entry_that_is_not_there_is_named():
     X, y = blobs()
-    with pytest.raises(ConfigurationError, match="got 'val_accuracy'; the record contains loss, accuracy"):
+    with pytest.raises(ConfigurationError, match=r"monitor must be one of loss, accuracy.*, got 'val_accuracy'"):
         classifier(callbacks=[EarlyStopping("val_accuracy")]).fit(X, y, progress=False)
     with pytest.raises(ConfigurationError, match="mode must be auto, min or max"):
         EarlyStopping(mode="lower")

@@ -1,6 +1,6 @@
-"""CuPy: NumPy's interface on an NVIDIA GPU.
+"""CuPy: the NumPy interface on an NVIDIA GPU.
 
-With several devices every function runs on the device of its arrays, by ``devices.placed``.
+With several devices, every function runs on the device of its arrays, by ``devices.placed``.
 """
 
 import importlib
@@ -39,7 +39,7 @@ def _usable_devices() -> int:
         raise ImportError(f"CuPy {cupy.__version__} finds no CUDA device")
     try:
         cupy.cuda.nvrtc.getVersion()
-    except Exception as error:  # NVRTC's loader has errors of its own
+    except Exception as error:  # the NVRTC loader raises its own exceptions
         reason = f"CuPy {cupy.__version__} cannot load NVRTC, its CUDA compiler ({error})"
         raise ImportError(reason) from error
     return count
@@ -102,7 +102,7 @@ _CREATION = ("arange", "empty", "empty_like", "eye", "full", "full_like", "linsp
 
 
 def _on_device(name: str) -> Callable[..., Any]:
-    """Return a creation function that uses ``device``, unlike array-api-compat's."""
+    """Return a creation function that uses ``device``, unlike the function of array-api-compat."""
     word = getattr(compat, name)
 
     def create(*args: Any, device: Any = None, **settings: Any) -> Any:
@@ -132,9 +132,9 @@ def _division(result: str) -> Any:
 
 
 def _divided(name: str, result: str) -> Callable[..., Any]:
-    """Return ``floor_divide`` or ``remainder``, for floats by the standard.
+    """Return ``floor_divide`` or ``remainder`` for floats, as the standard defines them.
 
-    CuPy's own round the quotient first.
+    The CuPy functions round the quotient first.
     """
     word = getattr(compat, name)
 
@@ -153,7 +153,7 @@ def _divided(name: str, result: str) -> Callable[..., Any]:
 def solve(x1: Any, x2: Any, /) -> Any:
     """Return the solution y of ``x1 @ y = x2``.
 
-    CuPy's own does not broadcast, and fails if ``x2`` has no columns.
+    The CuPy function does not broadcast, and fails if ``x2`` has no columns.
     """
     if x2.ndim == 1:
         return solve(x1, x2[:, None])[..., 0]
@@ -168,15 +168,15 @@ def _general(name: str) -> Callable[..., Any]:
 
 
 def lu(x: Any, /) -> tuple[Any, ...]:
-    """Return P, L and U of each matrix, by CuPy's own for one."""
+    """Return P, L and U of each matrix, by the CuPy function for a single one."""
     m, n = x.shape[-2:]
     k = min(m, n)
     shapes = ((m, m), (m, k), (k, n))
     if not x.size:
         return tuple(cupy.array(cupy.broadcast_to(cupy.eye(*s, dtype=x.dtype), (*x.shape[:-2], *s))) for s in shapes)
-    factors = importlib.import_module("cupyx.scipy.linalg").lu  # which cannot be imported without a GPU's libraries
+    factors = importlib.import_module("cupyx.scipy.linalg").lu  # its import needs the libraries of a GPU
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of singular matrices
+        warnings.simplefilter("ignore", RuntimeWarning)  # for singular matrices
         each = [factors(one, check_finite=False) for one in x.reshape(-1, m, n)]
     parts = [cupy.stack(part).astype(x.dtype, copy=False) for part in zip(*each, strict=True)]
     return tuple(part.reshape(*x.shape[:-2], *s) for part, s in zip(parts, shapes, strict=True))

@@ -24,7 +24,7 @@ def _devices(values: Sequence[Any]) -> Iterator[int]:
 def placed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function to run on the device of its arrays.
 
-    The function raises ``ValueError`` if they lie on several devices.
+    The function raises ``ValueError`` if the arrays are on several devices.
     """
 
     def call(*args: Any, **settings: Any) -> Any:

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from typing import Any
 
 CAPTURE = threading.RLock()
-"""Held during agrad's captures. CUDA does not wait for a device while a stream of it is captured: the call fails, and
-the capture too."""
+"""Held during captures by agrad. CUDA does not wait for a device while one of its streams is captured: the call fails,
+and the capture too."""
 
 
 def synchronize() -> None:
@@ -17,7 +17,7 @@ def synchronize() -> None:
 
 
 class Handover(ExitStack):
-    """Lets another thread make arrays on the current stream and device of this one.
+    """Lets another thread create arrays on the current stream and device of this one.
 
     CuPy reuses their memory on that stream. A thread that uses the arrays on another stream waits for an event.
     """
@@ -34,7 +34,7 @@ class Handover(ExitStack):
         return self
 
     def _finish(self) -> None:
-        if self.stream.ptr == type(self.stream).ptds.ptr:  # each thread's own
+        if self.stream.ptr == type(self.stream).ptds.ptr:  # each thread has its own
             self.stream.synchronize()
         else:
             self.event = self.stream.record()

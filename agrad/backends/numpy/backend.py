@@ -30,7 +30,7 @@ def setitem(x: np.ndarray, value: Any, /, *indices: np.ndarray, index: tuple[Any
 
 
 def from_parts(x1: Any, x2: Any, /) -> np.ndarray:
-    # x1 + 1j * x2 would make nan of an infinite part
+    # x1 + 1j * x2 would convert an infinite part to NaN
     out = np.empty(np.broadcast(x1, x2).shape, np.result_type(x1, x2, np.complex64))
     out.real, out.imag = x1, x2
     return out
@@ -87,7 +87,7 @@ def references(holder: Any) -> int:
 
 
 def _calibrate() -> int:
-    # interpreters count different numbers of their own temporaries; for one that does not count it is 0
+    # interpreters differ in counting references from their own temporaries; 0 for one that does not count them
     holder = _Holder()
     holder.data = np.empty(1)
     return references(holder) if hasattr(sys, "getrefcount") else 0
@@ -97,7 +97,7 @@ ALONE = _calibrate()
 
 
 def donatable(holder: Any) -> bool:
-    # no variable for the array, which would be one more reference; a view of the array counts, as it refers to its
+    # no variable for the array, which would be one more reference; a view of the array counts, because it refers to its
     # base, and a weak reference does not
     return (
         type(holder.data) is np.ndarray
@@ -109,20 +109,21 @@ def donatable(holder: Any) -> bool:
 
 
 _KEPT = 1 << 28
-"""The number of freed bytes at the end of the heap that stay with the process."""
+"""The number of freed bytes at the end of the heap that the process keeps."""
 
 _TRIM_THRESHOLD = -1
-"""The C library's number for that parameter, ``M_TRIM_THRESHOLD`` of ``malloc.h``."""
+"""The number of that parameter in the C library, ``M_TRIM_THRESHOLD`` of ``malloc.h``."""
 
 
 def keep_memory() -> None:
     """Have glibc keep the memory of freed temporaries for the next ones.
 
-    By default glibc returns the top of its heap to the system when twice the size of the largest array freed so far is
-    free there. Then every page of the next temporaries is fetched and cleared again: a chain of a few arrays of half a
-    megabyte takes eight times as long. After one array of 32 MB is freed (none of its pages is touched), glibc takes
-    arrays of up to that size from its heap. It would then keep 64 MB at the heap's end, which a tape of ten arrays of
-    6 MB exceeds; it is told to keep 256 MB. Nothing changes under ``MALLOC_`` variables or another C library.
+    By default, glibc returns the top of its heap to the system when twice the size of the largest array freed so far is
+    free there. Every page of the next temporaries is then fetched and cleared again: a chain of a few arrays of half a
+    megabyte needs eight times as long. After one array of 32 MB is freed (none of its pages is touched), glibc
+    allocates arrays of up to that size from its heap. It would then keep 64 MB at the heap's end, which a tape of ten
+    arrays of 6 MB exceeds; this function sets it to 256 MB. Nothing changes with ``MALLOC_`` variables or another C
+    library.
     """
     np.empty((1 << 25) - (1 << 16), np.uint8)
     if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
@@ -154,8 +155,8 @@ BACKEND = Backend(
     version=np.__version__,
     array_types=(np.ndarray, np.generic),
     refused={
-        "MaskedArray": "its mask would be lost; give x.filled(value), or x.data and agrad.where with x.mask",
-        "matrix": "its * and ** are those of matrices; give numpy.asarray(x), and write @ for the product",
+        "MaskedArray": "its mask would be lost; pass x.filled(value), or x.data and agrad.where with x.mask",
+        "matrix": "its * and ** multiply matrices; pass numpy.asarray(x), and write @ for the product",
     },
     to_host=lambda x: np.asarray(x),
     from_host=lambda a, device: np.array(a),

@@ -1,4 +1,4 @@
-"""Linear algebra that NumPy lacks: LU factors, solutions beside singular matrices."""
+"""Linear algebra that NumPy lacks: LU factors, solutions with singular matrices."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ Raw = Any
 def solve_or_nan(x1: Raw, x2: Raw, /) -> Raw:
     """Return the solutions y of ``x1 @ y = x2``, NaN for singular matrices.
 
-    To NumPy one singular matrix is an error of the whole batch.
+    For one singular matrix, NumPy raises for the whole batch.
     """
     try:
         return np.linalg.solve(x1, x2)
@@ -25,14 +25,14 @@ def solve_or_nan(x1: Raw, x2: Raw, /) -> Raw:
 
 
 _PANEL = 32
-"""The number of columns that are factored before the columns to their right follow in one product."""
+"""The number of columns that are factored before the columns to their right are updated by one product."""
 
 
 def lu(x: Raw, /) -> tuple[Raw, Raw, Raw]:
-    """Return P, L and U of each matrix, with partial pivoting, as LAPACK's ``getrf``."""
+    """Return P, L and U of each matrix, with partial pivoting, as ``getrf`` of LAPACK."""
     m, n = x.shape[-2:]
     k = min(m, n)
-    # integers become float64, as in NumPy's own linear algebra
+    # integers become float64, as in NumPy linear algebra
     a = np.array(x, dtype=x.dtype if x.dtype.kind in "fc" else np.float64).reshape(math.prod(x.shape[:-2]), m, n)
     member, order = np.arange(len(a)), np.tile(np.arange(m), (len(a), 1))
     with np.errstate(all="ignore"):
@@ -54,7 +54,7 @@ def lu(x: Raw, /) -> tuple[Raw, Raw, Raw]:
 
 
 def unpacked(xp: Any, packed: Raw, order: Raw) -> tuple[Raw, Raw, Raw]:
-    """Return P, L and U of factors in one matrix and rows in the pivots' order."""
+    """Return P, L and U from factors in one matrix and rows in the pivots' order."""
     m, n = packed.shape[-2:]
     k = min(m, n)
     P = (order[..., None, :] == xp.arange(m)[:, None]).astype(packed.dtype)

@@ -1,10 +1,10 @@
-"""NumPy's namespace, and its functions that call NumPy directly or correct it.
+"""The NumPy namespace, and functions that call NumPy directly or correct it.
 
-The namespace is NumPy's own, which follows the standard except for a few functions. array-api-compat has those, and is
-imported at the first call of one, because its import takes as long as half of NumPy's: it loads all of NumPy's parts.
+The NumPy namespace follows the standard except for a few functions. array-api-compat corrects those, and is imported
+at the first call of one: it loads all parts of NumPy, and its import needs half the time of the NumPy import.
 
-The public functions of NumPy first convert their arguments and search for overrides. On an 8 x 8 array this takes one
-half to nine tenths of the time. Here every argument is a NumPy array or scalar.
+The public functions of NumPy first convert their arguments and search for overrides. On an 8 x 8 array, this is half to
+nine tenths of the time. Here every argument is a NumPy array or scalar.
 """
 
 import importlib
@@ -20,7 +20,7 @@ _DIFFERENT = {
     "fft": ("fftfreq", "rfftfreq"),
     "linalg": ("cholesky", "cross", "eig", "eigvals", "matrix_rank", "pinv"),
 }  # fmt: skip
-"""The functions of which NumPy's are not those of the standard, by section."""
+"""The functions that differ between NumPy and the standard, by section."""
 
 
 def _compatible(section: str, name: str, *args: Any, **settings: Any) -> Any:
@@ -29,7 +29,7 @@ def _compatible(section: str, name: str, *args: Any, **settings: Any) -> Any:
 
 
 def _public(module: Any, section: str) -> ModuleType:
-    """Return a module of the names that a part of NumPy has loaded, with the standard's functions."""
+    """Return a module of the names that a part of NumPy has loaded, with functions of the standard."""
     made = ModuleType(module.__name__)
     vars(made).update({name: value for name, value in vars(module).items() if name[0] != "_"})
     vars(made).update({name: partial(_compatible, section, name) for name in _DIFFERENT[section]})
@@ -48,7 +48,7 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    return np.asarray(x.astype(dtype, copy=copy))  # an array of a NumPy scalar too, as views can share it
+    return np.asarray(x.astype(dtype, copy=copy))  # an array also for a NumPy scalar, because views can share it
 
 
 def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
@@ -128,7 +128,7 @@ def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Any:
             return np.broadcast_to(x, shape)
     strides = (0,) * lead + tuple([0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)])
     out = np.ndarray(shape, x.dtype, x, 0, strides)
-    out.setflags(write=False)  # one element stands in several places
+    out.setflags(write=False)  # one element has several positions
     return out
 
 
@@ -144,7 +144,7 @@ def expm1(x: Any, /) -> Any:
     out = np.expm1(x)
     if out.dtype.char not in "FD":
         return out
-    # NumPy's complex expm1 is NaN at infinities, and keeps the sign of a zero that the standard drops
+    # complex expm1 of NumPy is NaN at infinities, and keeps the sign of a zero that the standard drops
     special = ~np.isfinite(x) | (x == 0)
     return np.where(special, np.exp(x) - 1, out) if special.any() else out
 
@@ -155,4 +155,4 @@ _OWN = (
 )
 FUNCTIONS = {function.__name__: function for function in _OWN}
 FUNCTIONS |= {"any": any_, "all": all_}
-FUNCTIONS["matmul"] = np.matmul  # array-api-compat's looks up the namespace first
+FUNCTIONS["matmul"] = np.matmul  # array-api-compat looks up the namespace first

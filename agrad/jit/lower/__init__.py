@@ -1,1 +1,1 @@
-"""Lowerings, which make a function for one backend of a program."""
+"""Lowerings: generate a function for one backend from a program."""

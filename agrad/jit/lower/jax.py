@@ -63,7 +63,7 @@ def jax_narrow_matmul(precision: str) -> NarrowMatmul:
 
 @contextlib.contextmanager
 def _jax_on_cpu() -> Iterator[Any]:
-    """Have JAX use double precision and the CPU, in this thread and for a while."""
+    """Have JAX use double precision and the CPU, in this thread, inside a ``with`` block."""
     load("jax")
     jax, enable_x64 = sys.modules["jax"], sys.modules["agrad.backends.jax"].enable_x64
     with enable_x64(True), jax.default_device(jax.local_devices(backend="cpu")[0]):
@@ -71,7 +71,7 @@ def _jax_on_cpu() -> Iterator[Any]:
 
 
 def with_arrays_of_jax(program: Program) -> Program:
-    """Let all arrays of a program of NumPy arrays be JAX arrays.
+    """Convert all arrays of a program of NumPy arrays to JAX arrays.
 
     The functions of the operations then compute on them. Constants are moved. Raises ``ConfigurationError`` for
     a dtype that JAX lacks.
@@ -99,7 +99,7 @@ def _check_dtype(jax: Any, dtype: Any) -> None:
         jax.numpy.asarray(np.empty(0, dtype))
     except TypeError:
         raise ConfigurationError(
-            f"jit: compiler='jax' has no arrays of {np.dtype(dtype)!r}. Cast them, or omit compiler."
+            f"jit: compiler='jax' does not support arrays of {np.dtype(dtype)!r}. Cast them, or omit compiler."
         ) from None
 
 
@@ -111,11 +111,11 @@ def lower_xla(program: Program) -> Compiled:
     with _jax_on_cpu() as jax:
         split = Split(without_donation(program))
         here = jax.sharding.SingleDeviceSharding(jax.local_devices(backend="cpu")[0])
-        # with the device in the program, a call sets the precision alone: 10 us instead of 14
+        # with the device in the program, a call sets only the precision: 10 us instead of 14
         compiled = jax.jit(plain(split.body, _typed), in_shardings=here, out_shardings=here)
         kept = program.notes.get("residuals", ())
         kinds = program.notes["results"]
-        # what NumPy shows of an array of JAX is read-only, so results are copied
+        # NumPy views of JAX arrays are read-only, so results are copied
         takes = [_kept if i in kept else np.array if kind is np.ndarray else _scalar for i, kind in enumerate(kinds)]
         if program.notes.get("checked"):
             _check_operations(jax, compiled, split.body)
@@ -127,7 +127,7 @@ def lower_xla(program: Program) -> Compiled:
         with double(True):
             found = compiled(given[:count])
         if kept:
-            ready(found)  # the caller may write into arguments afterwards, which are read where they lie
+            ready(found)  # XLA reads arguments in their own memory, and the caller may write into them afterwards
         values = split.outputs(found, given)
         return [take(x) if isinstance(x, array) else x for take, x in zip(takes, values, strict=True)]
 

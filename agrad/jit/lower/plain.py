@@ -1,6 +1,6 @@
-"""The plain lowering, and the only place that makes functions of text.
+"""The plain lowering, and the only module that compiles text to functions.
 
-A lowering takes a program and returns a function from the list of its inputs to the list of its outputs.
+A lowering accepts a program and returns a function from the list of its inputs to the list of its outputs.
 """
 
 import builtins
@@ -30,8 +30,8 @@ def define(name: str, text: str, scope: dict[str, Any]) -> Any:
         exec(compile(text, file, "exec"), scope)
         made = _known[text] = scope.pop(name)  # a function among its own globals would be a reference cycle
     else:
-        scope["__builtins__"] = vars(builtins)  # as exec has it; libraries ask for it
-        # code of its own, as the interpreter adapts code to the globals that it finds
+        scope["__builtins__"] = vars(builtins)  # as exec sets it; libraries read it
+        # a separate code object, because the interpreter adapts code to the globals that it finds
         made = types.FunctionType(known.__code__.replace(co_filename=file), scope, name, known.__defaults__)
     made.text = text
     weakref.finalize(made, linecache.cache.pop, file, None).atexit = False
@@ -54,7 +54,7 @@ class Scope:
         return name
 
     def write(self, value: Any, names: Mapping[Variable, str]) -> str:
-        """Return the expression of an operand or a setting."""
+        """Return the expression of an operand or a keyword argument."""
         if isinstance(value, Variable):
             return names[value]
         if value is None or type(value) in (bool, int, str):
@@ -63,7 +63,7 @@ class Scope:
 
 
 def evaluation(instruction: Instruction) -> Any:
-    """Return the function that computes an instruction on raw arrays."""
+    """Return the function that computes an instruction on plain arrays."""
     kinds = [v.kind for v in instruction.operands if isinstance(v, Variable) and v.kind is not None]
     return instruction.operation.function_of(kinds[0] if kinds else None)
 
@@ -73,7 +73,7 @@ Evaluation = Callable[[Instruction], Callable[..., Any]]
 
 @functools.lru_cache(maxsize=1024)
 def stem_of(name: str) -> str:
-    """Return the name of an operation as Python may have it."""
+    """Return the name of an operation as a Python identifier."""
     return "".join([c if c.isalnum() else "_" for c in name])
 
 
@@ -126,9 +126,9 @@ def plain(program: Program, function_of: Evaluation = evaluation) -> Compiled:
 class Split:
     """A program in two parts: one that runs first, and one to be compiled.
 
-    The first part has the computations on host numbers. With ``ahead`` it also has the instructions that read no
+    The first part has the computations on host numbers. With ``ahead``, it also has the instructions that read no
     array inputs, and constants are inputs of the second part. Such instructions draw random numbers from a key that
-    the host counts, by a library that a compiler may not know.
+    the host counts. The library that draws them may be unknown to a compiler.
     """
 
     def __init__(self, program: Program, ahead: bool = False) -> None:
@@ -158,7 +158,7 @@ class Split:
         self._outputs = [(v, places[v] if isinstance(v, Variable) else -1) for v in program.outputs]
 
     def variables(self, by_output: Mapping[int, Any]) -> dict[Variable, Any]:
-        """Return values for outputs by the variables of these outputs."""
+        """Return the values of variables, from the values of outputs by index."""
         found = {self._outputs[k][0]: value for k, value in by_output.items()}
         return {v: value for v, value in found.items() if isinstance(v, Variable)}
 

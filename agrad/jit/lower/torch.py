@@ -1,6 +1,6 @@
 """Lowering for PyTorch: a graph of PyTorch operations for ``torch.compile``.
 
-On CUDA devices programs are compiled by default, and replayed as CUDA graphs. On CPUs, where compiling takes seconds,
+On CUDA devices, programs are compiled by default and replayed as CUDA graphs. On CPUs, compilation needs seconds, and
 the plain program is the default.
 """
 
@@ -67,7 +67,7 @@ class TorchProgram:
                 out = run(inputs)
             except Exception as error:
                 run = self._plainly
-                out = run(inputs)  # an error of the program's own is raised here
+                out = run(inputs)  # an exception of the program itself is raised here
                 reason = next(iter(str(error).strip().splitlines()), "")
                 warnings.warn(
                     "jit: torch.compile cannot compile this program, which runs uncompiled. Use agrad.jit(f, "
@@ -83,7 +83,7 @@ class TorchProgram:
 
 @contextlib.contextmanager
 def _tensor_float() -> Iterator[None]:
-    """Let PyTorch round operands of float32 products to TF32 for a while."""
+    """Let PyTorch round operands of float32 products to TF32, inside a ``with`` block."""
     torch = sys.modules["torch"]
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
@@ -108,7 +108,7 @@ class _Compiled:
         self.text = str(body.text)  # type: ignore[attr-defined]
         self._hosted = [i for i, v in enumerate(rest.inputs) if v.on_host]
         self._known: tuple[list[Any], list[Any]] | None = None
-        """The host numbers of the last call, and the arrays made of them."""
+        """The host numbers of the last call, and the arrays created from them."""
         self._graphs = graphs
         dtypes = [v.dtype for v in rest.outputs]
 
@@ -159,7 +159,7 @@ class _Compiled:
 def torch_narrow_matmul(precision: str) -> NarrowMatmul:
     """Return products of narrow matrices with results in float32.
 
-    On CPUs, where PyTorch would round the results too, they are products of rounded float32 matrices.
+    On CPUs, PyTorch would round the results too. There, they are products of rounded float32 matrices.
     """
     torch = sys.modules["torch"]
     dtype = getattr(torch, precision)

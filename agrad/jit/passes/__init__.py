@@ -1,1 +1,1 @@
-"""Passes: functions from a program to a better one that computes the same."""
+"""Passes: functions from a program to an optimized program with the same results."""

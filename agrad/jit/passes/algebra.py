@@ -1,6 +1,6 @@
 """Simpler operations that return the same bits.
 
-Broadcasts are left to their readers, and matrices of one row or column are multiplied as vectors.
+Operations read the operand of a broadcast, and matrices of one row or column are multiplied as vectors.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ def simplified(program: Program) -> Program:
     """Remove factors of one and copies, and replace second powers by squares.
 
     The results have the same bits, or the bits of the operator that an ordinary run uses. An instruction whose result
-    is an output stays: no two outputs, and no output and input, may be one array.
+    is an output is kept, because no two outputs, and no output and input, may be the same array.
     """
     leaving = {v for v in program.outputs if isinstance(v, Variable)}
     table: dict[Variable, Any] = {}

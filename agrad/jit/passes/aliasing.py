@@ -18,10 +18,7 @@ def overwritten(instruction: Instruction) -> list[Variable]:
 
 
 def donations(instruction: Instruction) -> list[tuple[Variable, list[Variable]]]:
-    """Return the numbers that allow updates in place.
-
-    Each comes with the variables that may be overwritten.
-    """
+    """Return the numbers that allow in-place updates, with the variables to update."""
     places = instruction.operation.flags or {"donate": instruction.operation.overwrites}
     found = [(instruction.settings.get(name), some) for name, some in places.items()]
     operands = instruction.operands
@@ -33,7 +30,7 @@ def donations(instruction: Instruction) -> list[tuple[Variable, list[Variable]]]
 
 
 def makes_new_arrays(instruction: Instruction) -> bool:
-    """Return True if results share memory with overwritten operands at most."""
+    """Return True if results share memory at most with overwritten operands."""
     operation = instruction.operation
     if operation.no_alias or operation.overwrites:
         return True
@@ -67,7 +64,7 @@ class Aliases(dict[Variable, frozenset[Variable]]):
         return found[0] if len(found) == 1 else frozenset().union(*found)
 
     def last(self, v: Variable) -> int:
-        """Return the number of the last instruction that reads the memory of a variable."""
+        """Return the index of the last instruction that reads the memory of a variable."""
         return self._last.get(v, -1)
 
 
@@ -102,7 +99,7 @@ def with_updates_apart(program: Program) -> Program:
 
 
 def without_donation(program: Program) -> Program:
-    """Let no instruction overwrite its operands, whatever the host says at a call."""
+    """Let no instruction overwrite its operands, whatever the host numbers allow."""
     kept: list[Instruction] = []
     for instruction in program.instructions:
         flag = instruction.settings.get("donate")
@@ -116,7 +113,7 @@ def without_donation(program: Program) -> Program:
 class Ownership:
     """The NumPy arrays that a program may overwrite after their last use.
 
-    The program made them, or was given them, and no unknown operation read them.
+    The program created or received them, and no unknown operation read them.
 
     is_new: from an instruction to True if its results are new arrays. Any other operation, except a view, may return
     its operands or keep them.
@@ -151,9 +148,9 @@ class Ownership:
 class ResultCopies:
     """Copies of outputs that share memory with inputs, constants, or one another.
 
-    places: the numbers of the outputs that callers get, and may write into. state: the numbers of the outputs that are
-    kept as state. Outputs whose operations may alias are tested at each call, because the layout of an array decides
-    if its reshape is a view.
+    places: the indices of the outputs that callers receive and may write into. state: the indices of the outputs that
+    are kept as state. Outputs whose operations may alias are tested at each call, because the layout of an array
+    decides whether its reshape is a view.
     """
 
     def __init__(self, program: Program, places: Sequence[int], state: Sequence[int]) -> None:
@@ -166,7 +163,7 @@ class ResultCopies:
 
         def hold(place: int) -> None:
             v = program.outputs[place]
-            if place == first.setdefault(v, place):  # one that comes again is copied
+            if place == first.setdefault(v, place):  # an output that occurs again is copied
                 for base in aliases[v]:
                     holders.setdefault(base, []).append(place)
 
@@ -184,7 +181,7 @@ class ResultCopies:
                 hold(place)
 
     def __call__(self, values: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        """Return the outputs, with copies where memory is shared."""
+        """Return the outputs, copying those that share memory."""
         found = list(values)
         for place, given, known, same in self.steps:
             value = found[place]

@@ -25,7 +25,7 @@ def without_dead_code(program: Program) -> Program:
 
 
 def _key(value: Any) -> Any:
-    """Return a key that is equal for operands or settings that are the same."""
+    """Return a key that is equal for operands or keyword arguments that are the same."""
     if isinstance(value, (Variable, HostCall)):
         return id(value)
     if isinstance(value, slice):
@@ -67,7 +67,7 @@ def without_repetition(program: Program) -> Program:
         same = operation.function if isinstance(operation, HostCall) else operation
         about = (id(same), frozenset(instruction.reads()))
         first = alone.setdefault(about, instruction)
-        if first is instruction:  # most are the only one
+        if first is instruction:  # most occur once
             kept.append(instruction)
             continue
         if first is not None:

@@ -55,7 +55,7 @@ class Shapes(Trace):
 def filled(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return an array whose elements are one number in memory.
 
-    ``numpy.broadcast_to`` takes ten times as long.
+    ``numpy.broadcast_to`` needs ten times as long.
     """
     return np.ndarray(shape, element.dtype, element, strides=(0,) * len(shape))
 
@@ -63,8 +63,8 @@ def filled(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def body_of(instruction: Instruction) -> Program | None:
     """Return the operations of an instruction's definition as a program, or None.
 
-    There is none if the operation is a single function of the libraries, has several results, reads numbers of the
-    host, or needs more than shapes and dtypes.
+    There is none if the operation is a single library function, has several results, reads host numbers, or needs more
+    than shapes and dtypes.
     """
     operation = instruction.operation
     arrays = list(dict.fromkeys(instruction.reads()))
@@ -92,7 +92,7 @@ def _is_numpys(v: Variable) -> bool:
 
 
 def in_place_of(instruction: Instruction, body: Program) -> list[Instruction]:
-    """Return the body's instructions, with the instruction's own result."""
+    """Return the body's instructions, which assign the instruction's own result."""
     (made,), (out,) = body.outputs, instruction.results
     return [i.replaced({made: out}).giving(*[out if v is made else v for v in i.outputs]) for i in body.instructions]
 
@@ -121,7 +121,7 @@ def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
 def _parts(instruction: Instruction, minimum: int) -> Program | None:
     """Return the body of an operation on large arrays, or None.
 
-    All its instructions must fit groups of rows. Of a product those that read the result do.
+    All its instructions must fit groups of rows. For a product, only the instructions that read the result must.
     """
     is_product = instruction.operation.kind == "product"
     arrays = [v for v in (*(() if is_product else instruction.reads()), *instruction.results) if not v.on_host]
@@ -138,7 +138,7 @@ def _bytes(x: Variable) -> int:
 def _is_of_rows(part: Instruction) -> bool:
     """Return True for a product, or a part that fits a group of rows.
 
-    The numbers are real, and of at least single precision.
+    The numbers are real, with single precision or more.
     """
     dtypes = {np.dtype(v.dtype) for v in (*part.reads(), *part.results)} - {np.dtype(bool)}
     if len(dtypes) != 1 or (dtype := dtypes.pop()).kind != "f" or dtype.itemsize < 4:
@@ -151,7 +151,7 @@ def _is_of_rows(part: Instruction) -> bool:
 
 
 def with_early_reductions(program: Program) -> Program:
-    """Move reductions right behind their operand, whose group can then take them."""
+    """Move reductions directly after their operand, to be in the operand's group."""
     reductions = [i for i in program.instructions if reduction_of(i) is not None]
     if not reductions:
         return program
@@ -170,9 +170,9 @@ def with_early_reductions(program: Program) -> Program:
 
 
 def with_late_views(program: Program) -> Program:
-    """Have views of arrays right before their first reader, or at the end.
+    """Move views of arrays directly before their first reader, or to the end.
 
-    A group that makes the array need not end for the sake of a view of it.
+    The group that computes the array then need not end because of a view of it.
     """
     waiting: dict[Variable, Instruction] = {}
     kept: list[Instruction] = []
@@ -209,9 +209,9 @@ def with_updates_as_groups(program: Program) -> Program:
 
 
 def _group(instruction: Instruction) -> list[Instruction] | None:
-    """Return the computations on numbers of the host in an update, then the group of the others, or None.
+    """Return the computations on host numbers in an update, then the group of the others, or None.
 
-    There is none for arrays that no group takes, and if numbers of the host decide which operations they are.
+    None means that no group can contain the arrays, or that host numbers decide which operations run.
     """
     arrays, operation = instruction.operands, instruction.operation
     first = arrays[0]

@@ -1,11 +1,11 @@
-"""Folding: operations that a kernel computes together become one.
+"""Folding: merge operations that a kernel computes together.
 
-An operation becomes part of the only one that reads its result. For example, a step of momentum that computes a product
-as its gradient neither writes nor reads the gradient. A gradient that outlives the program as ``.grad`` is folded too,
-if the operands of its product are much smaller than it is. Copies of them are outputs in its place, and it is computed
-when somebody reads it (``LazyGradient``).
+An operation is merged into the only operation that reads its result. For example, a momentum step that computes a
+product as its gradient neither writes nor reads the gradient. A gradient that outlives the program as ``.grad`` is
+merged too, if the operands of its product are much smaller than the gradient. Copies of the operands are then outputs
+instead, and the gradient is computed when it is first read (``LazyGradient``).
 
-An operation and its rule become one if the cotangent is known before the results, as a constant is.
+An operation and its rule are merged if the cotangent is known before the results, for example a constant.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,17 +42,17 @@ class Folded(Operation):
         self.name: str = f"{outer.name} of a {inner.kind}"
 
     def split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
-        """Return the operands before the inner operation, its own, and those after it."""
+        """Return the operands before, in and after the inner operation."""
         end = self.place + self.count
         return args[: self.place], args[self.place : end], args[end:]
 
     def bind(self, *args: Any, **settings: Any) -> Any:
-        """Call the two operations, as a user does."""
+        """Call the two operations, as user code does."""
         before, given, after = self.split(args)
         return self.outer.bind(*before, self.inner.bind(*given), *after, **settings)
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Compute the two operations on raw arrays."""
+        """Compute the two operations on plain arrays."""
         before, given, after = self.split(args)
         return self.outer.evaluate((*before, self.inner.evaluate(given, {}), *after), settings)
 
@@ -105,7 +105,7 @@ class _Folding:
     def __init__(self, program: Program, backend: str) -> None:
         self.program, self.array = program, load(backend).array_types[0]
         self.kernels: dict[Operation, list[tuple[int, str, Kernel]]] = {}
-        """By operation, the places of operands that kernels compute, with the kinds of operations that make them."""
+        """By operation: the operand positions that kernels compute, with the kinds of operations that compute them."""
         operations = {i.operation for i in program.instructions}
         for (owner, name, part), kernel in KERNELS.items():
             if owner == backend and part.startswith("forward(") and PRIMITIVES[name] in operations:
@@ -160,7 +160,7 @@ class _Folding:
     def _fitting(
         self, instruction: Instruction, kernels: list[tuple[int, str, Kernel]], aliases: Aliases
     ) -> Iterator[tuple[int, int]]:
-        """Yield the place of each operand that a kernel computes, and the number of the instruction that makes it."""
+        """Yield the position of each operand that a kernel computes, and the index of the instruction before it."""
         program, operands = self.program, instruction.operands
         if None in instruction.outputs:
             return
@@ -208,11 +208,11 @@ class ForwardWithRule(Operation):
         self.name: str = f"{self.forward.name} and its rule"
 
     def bind(self, *args: Any) -> Any:
-        """Call the two operations, as a user does."""
+        """Call the two operations, as user code does."""
         return self._computed(args, lambda operation, given: operation.bind(*given))
 
     def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Compute the two operations on raw arrays."""
+        """Compute the two operations on plain arrays."""
         return self._computed(args, lambda operation, given: operation.evaluate(given, {}))
 
     def _computed(self, args: tuple[Any, ...], call: Callable[[Any, tuple[Any, ...]], Any]) -> tuple[Any, ...]:
@@ -255,7 +255,7 @@ def with_rules_joined(program: Program) -> Program:
 
 
 def _forward_of(instruction: Instruction, program: Program) -> tuple[int, tuple[str, ...]] | None:
-    """Return the number of the operation that a rule can be joined to and the names of the cotangents, or None."""
+    """Return the index of the operation to join a rule to and the names of the cotangents, or None."""
     rule = instruction.operation
     if instruction.settings:
         return None
@@ -278,7 +278,7 @@ def _forward_of(instruction: Instruction, program: Program) -> tuple[int, tuple[
 
 
 def _in_order(kept: list[Instruction | None], early: dict[int, list[int]]) -> list[Instruction]:
-    """Return instructions, each behind those that ``early`` names for it."""
+    """Return instructions, each after the instructions that ``early`` lists for it."""
     done: set[int] = set()
     ordered: list[Instruction] = []
 
@@ -296,7 +296,7 @@ def _in_order(kept: list[Instruction | None], early: dict[int, list[int]]) -> li
 
 
 def _needed_for(cotangents: list[Variable], at: int, program: Program) -> list[int] | None:
-    """Return the instructions behind one that compute cotangents, by number; None if they need its result."""
+    """Return the later instructions that compute cotangents, by index, or None if they need the result."""
     found: set[int] = set()
     waiting = list(cotangents)
     while waiting:

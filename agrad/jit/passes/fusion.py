@@ -1,8 +1,8 @@
 """Fusion: chains of elementwise operations as one instruction.
 
-A group is computed block by block: intermediate results stay in the processor's cache. It may end in reductions over
-all elements. If the lowering has groups of rows (``passes.tiling``), operands may broadcast along the leading axes, and
-reductions over other axes may be members. A group is a program, and can be interpreted.
+A group is computed block by block, so that intermediate results remain in the processor's cache. It may end in
+reductions over all elements. If the lowering supports groups of rows (``passes.tiling``), operands may broadcast along
+the leading axes, and the group may contain reductions over other axes. A group is a program, and can be interpreted.
 """
 
 import functools
@@ -30,13 +30,13 @@ from agrad.jit.passes.tiling import (
 from agrad.jit.program import Instruction, Program, Variable, interpret, show, works_by_element
 
 LARGE = BLOCK_BYTES + 1
-"""Bytes of the smallest arrays that are grouped: smaller ones stay in the cache between operations."""
+"""Minimum size in bytes of arrays that are grouped. Smaller arrays remain in the cache between operations."""
 
 _WIDEST = 32
 """The most bytes of an element."""
 
 _INPUTS, _MEMBERS = 120, 256
-"""The most inputs and members of a group: their addresses fit into the 4,096 bytes of a CUDA kernel's arguments."""
+"""Maximum number of inputs and instructions of a group: a CUDA kernel accepts 4,096 bytes of arguments."""
 
 _SINGLES = 32
 """The most inputs with which a group of single elements accepts an operation on others."""
@@ -47,9 +47,9 @@ Accepts = Callable[[Instruction], bool]
 class Group(Operation):
     """Elementwise operations and reductions as the operation of one instruction.
 
-    split: the number of leading axes of ``shape`` along which blocks are cut. By default it is all of them; other
-    groups are groups of rows. in_place: for each setting that allows it, the numbers of the outputs that overwrite
-    inputs, with the numbers of these.
+    split: the number of leading axes of ``shape`` along which blocks are cut. By default, all; a group with fewer is a
+    group of rows. in_place: for each keyword argument that allows it, the indices of the outputs that overwrite inputs,
+    with the indices of these inputs.
     """
 
     no_alias = True
@@ -91,15 +91,15 @@ Splits = frozenset[int]
 
 
 class _Open:
-    """A group while its members are gathered."""
+    """A group while its instructions are collected."""
 
     def __init__(self, shape: tuple[int, ...], splits: Splits) -> None:
         self.shape = shape
         self.splits = splits
-        """The numbers of leading axes along which all members can be cut."""
+        """The numbers of leading axes along which all instructions can be cut."""
         self.members: list[Instruction] = []
         self.made: dict[Variable, Splits] = {}
-        """Results of members, with the splits in which they are of rows."""
+        """Results of instructions, with the splits for which they are results of rows."""
         self.inputs: set[Variable] = set()
 
     def add(self, instruction: Instruction, splits: Splits, of_rows: Splits) -> None:
@@ -125,7 +125,7 @@ class _Open:
 
 
 class _Fitting:
-    """An instruction that may be a member of a group."""
+    """An instruction that a group may contain."""
 
     def __init__(self, instruction: Instruction, broadcasts: bool) -> None:
         (self.out,) = instruction.results
@@ -180,9 +180,9 @@ class _Fitting:
 
 
 class _WholeRow(_Fitting):
-    """An instruction that may be a member of a group whose rows are reduced as a whole.
+    """An instruction for a group whose rows are reduced as a whole.
 
-    A member's value has one element for each row, or all elements of the row. Inputs broadcast in any way.
+    The result has one element for each row, or all elements of the row. Inputs broadcast in any way.
     """
 
     def of_rows(self, split: int, shape: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
@@ -206,7 +206,7 @@ class _WholeRow(_Fitting):
 
 
 def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool, whole: bool) -> _Fitting | None:
-    """Return the instruction as a possible member of a group, or None."""
+    """Return the instruction as a candidate for a group, or None."""
     if any(isinstance(v, Variable) for name, v in instruction.settings.items() if name != "donate"):
         return None
     reduction = reduction_of(instruction)
@@ -280,7 +280,7 @@ class _Grouping:
             if over and aliases is None:
                 aliases = aliases_of(self.program)
             for group in list(self.open):
-                # a group must come before an instruction that overwrites its operands
+                # a group must precede an instruction that overwrites its operands
                 written = aliases is not None and not aliases.of(*over).isdisjoint(aliases.of(*group.inputs))
                 if written or not reads.isdisjoint(group.made):
                     self.close(group)
@@ -290,7 +290,7 @@ class _Grouping:
         return self.program.with_instructions(self.done)
 
     def join(self, instruction: Instruction, fitting: _Fitting) -> bool:
-        """Put the instruction into a group, if there is one for it."""
+        """Add the instruction to a group, if one accepts it."""
         reads = set(instruction.reads())
         # first the groups that it reads from
         tried = sorted(self.open, key=lambda group: reads.isdisjoint(group.made))
@@ -318,7 +318,7 @@ class _Grouping:
     def close(self, group: _Open) -> None:
         """Write the instruction of a group.
 
-        A single operation stays as it is, unless it may be in place, or rounds.
+        A single operation is unchanged, unless it may be in place, or rounds.
         """
         self.open.remove(group)
         first = group.members[0]

@@ -1,7 +1,7 @@
 """Products in a lower precision: narrow operands, sums and results in float32.
 
-As in mixed precision training, parameters, activations and gradients stay float32; only operands of products are
-narrow. TF32 is not a dtype but a mode of matrix multiplication on GPUs, which is left to each lowering.
+As in mixed-precision training, parameters, activations and gradients remain float32. Only the operands of products are
+narrow. TF32 is not a dtype but a mode of matrix multiplication on GPUs, which each lowering sets.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ def with_precision(program: Program, matmuls: Mapping[str, Callable[[str], Narro
 
     matmuls: by the name of a backend, the function from a dtype's name to the backend's ``NarrowMatmul``. Raises
     ``ConfigurationError`` if there are products and their backend does not have the dtype. An array is rounded once,
-    however many products read it, and before it is transposed. Inputs are rounded first, so that a lowering can round
+    for all products that read it, and before it is transposed. Inputs are rounded first, so that a lowering can round
     all of them at once.
     """
     precision: str = program.notes["precision"]

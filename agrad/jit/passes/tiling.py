@@ -1,8 +1,8 @@
 """Tiling: arrays of a group cut into blocks along leading axes that they share.
 
 A group of shape ``(*lead, *inner)`` has as many rows as ``lead`` has elements, and ``split`` is the number of leading
-axes. An operand of a member is *of rows*, with one part for each row, or *whole*, the same for all rows, such as a
-bias. A reduction over inner axes returns an array of rows again, and one over all leading axes a *total*, which is
+axes. An operand is *of rows*, with one part for each row, or *whole*, the same for all rows, such as a bias. A
+reduction over inner axes returns an array of rows again. A reduction over all leading axes returns a *total*, which is
 known after the last block.
 """
 
@@ -86,7 +86,7 @@ ROW_LENGTH = 1 << 13
 """The most elements of a row that is computed as a whole: a GPU's block then has eight of them in each thread."""
 
 ROW_ENOUGH = 128
-"""Elements of a row that are enough for the memory's bandwidth: blocks of longer ones need not be made."""
+"""Number of elements of a row that suffices for the memory bandwidth. Blocks of longer rows are not needed."""
 
 
 def whole_row_splits(shape: Shape, dtype: np.dtype) -> frozenset[int]:
@@ -102,7 +102,7 @@ def whole_row_splits(shape: Shape, dtype: np.dtype) -> frozenset[int]:
 
 
 def best_split(shape: Shape, splits: Iterable[int]) -> int:
-    """Return the split of single elements, or of the shortest rows that are long."""
+    """Return the split into elements, or into the shortest rows that are long enough."""
     found = sorted(splits, reverse=True)
     if found[0] == len(shape):
         return found[0]

@@ -1,3 +1,3 @@
-"""CuPy kernels in CUDA. Importing the package files them."""
+"""CuPy kernels in CUDA. Importing the package registers them."""
 
 from agrad.kernels.cupy import kernels, random  # noqa: F401

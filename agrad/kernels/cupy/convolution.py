@@ -1,6 +1,6 @@
-"""The word ``convolution`` on CuPy: a copy of all windows, and a product.
+"""The function ``convolution`` on CuPy: a copy of all windows, and a product.
 
-CuPy has no cuDNN. The groups are a batch of the product.
+CuPy has no cuDNN. The groups are a batch axis of the product.
 """
 
 import math
@@ -19,7 +19,7 @@ _BLOCK = 1 << 28
 
 
 def _placed(x: Any, padding: Pads, dilation: Sequence[int]) -> Any:
-    """Return ``x`` with zeros between its elements and around them; negative paddings cut."""
+    """Return ``x`` with zeros between its elements and around them. Negative paddings remove elements."""
     if all(d == 1 for d in dilation) and not any(map(any, padding)):
         return x
     spans = [(n - 1) * d + 1 for n, d in zip(x.shape[2:], dilation, strict=True)]

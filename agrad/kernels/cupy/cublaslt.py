@@ -1,7 +1,7 @@
 """The functions of cuBLASLt for products of matrices, bound by ctypes.
 
 The numbers are defined in its headers. The cuBLAS of CuPy is linked to cuBLASLt of the same release, which is
-therefore loaded wherever CuPy can multiply, and is found by its name.
+therefore loaded if CuPy can multiply, and is found by its name.
 """
 
 import contextlib
@@ -85,7 +85,7 @@ class Library:
     """
 
     def __init__(self) -> None:
-        self.blas: Any = sys.modules["cupy"].cuda.cublas  # loading it loads cuBLASLt
+        self.blas: Any = sys.modules["cupy"].cuda.cublas  # importing cuBLAS loads cuBLASLt
         self.call: dict[str, Any] = {}
         library = ctypes.CDLL(library_name())
         self._name_of = library.cublasLtGetStatusName
@@ -105,14 +105,14 @@ class Library:
         return status
 
     def fail(self, function: str, status: int) -> None:
-        """Raise a status as an error."""
+        """Raise an error for a status."""
         raise CublasLtError(function, status, self._name_of(status).decode())
 
 
 class Task:
     """The description of a product for cuBLASLt.
 
-    Matrices are in column order. The result is ``op(A) op(B)``, then the epilogue that the attributes name.
+    Matrices are in column-major order. The result is ``op(A) op(B)``, then the epilogue that the attributes set.
     """
 
     def __init__(self, library: Library, compute: int, scale: int) -> None:
@@ -124,7 +124,7 @@ class Task:
         kind: Any = c_double if scale == REAL["d"] else c_float
         self._alpha, self._beta = kind(1), kind(0)
         self.matrices: tuple[c_void_p, ...] = ()
-        """The descriptions of A, B and D. That of D also stands for C, which is not read."""
+        """The descriptions of A, B and D. The description of D is also used for C, which is not read."""
 
     def _make(self, stack: ExitStack, kind: str, *arguments: Any) -> c_void_p:
         made = c_void_p()
@@ -156,9 +156,9 @@ class Task:
         return made
 
     def candidates(self, alignments: tuple[int, ...], workspace: int, most: int) -> list[Choice]:
-        """Return the algorithms of the smallest estimated times, the smallest first.
+        """Return the algorithms with the shortest estimated times, the shortest first.
 
-        alignments: of the addresses of A, B and D in bytes. Raises ``CublasLtError`` if there are none.
+        alignments: the alignments of the addresses of A, B and D in bytes. Raises ``CublasLtError`` if there are none.
         """
         a, b, d = self.matrices
         found, count, choose = (Choice * most)(), c_int(), self.call["MatmulAlgoGetHeuristic"]
@@ -204,8 +204,9 @@ def _digest(*parts: Any) -> str:
 class Kept:
     """The file for a version of cuBLASLt and the kind of the current device.
 
-    A line has a product's digest and the bytes of an algorithm, which are valid for this version only. The first line
-    of a product counts, so that processes which time it at once agree. Without a file, each process times for itself.
+    A line contains a product's digest and the bytes of an algorithm, which are valid for this version only. The first
+    line of a product is used, so that processes which time it simultaneously agree. Without a file, each process times
+    for itself.
     """
 
     def __init__(self, version: int) -> None:
@@ -224,16 +225,16 @@ class Kept:
         return self._found.get(_digest(*product))
 
     def add(self, choice: Choice, *product: Any) -> Choice:
-        """Add the algorithm for a product, and return the one that counts."""
+        """Add the algorithm for a product, and return the one to use."""
         if self.file is not None and self._read < MOST:
             with contextlib.suppress(OSError):
                 self.file.parent.mkdir(parents=True, exist_ok=True)
-                with self.file.open("ab", buffering=0) as file:  # one write, which others do not cut
+                with self.file.open("ab", buffering=0) as file:  # one write is not interrupted
                     file.write(f"\n{_digest(*product)} {bytes(choice).hex()}\n".encode())
         return self.get(*product) or choice
 
     def _update(self) -> None:
-        """Read the lines that are new."""
+        """Read the new lines."""
         if self.file is None or not self.file.exists():
             return
         with self.file.open("rb") as file:
@@ -242,5 +243,5 @@ class Kept:
         self._read += len(whole + end)
         for line in whole.decode("ascii", "replace").splitlines():
             digest, _, text = line.partition(" ")
-            with contextlib.suppress(ValueError):  # of a line that was cut or changed
+            with contextlib.suppress(ValueError):  # for a truncated or modified line
                 self._found.setdefault(digest, Choice.from_buffer_copy(bytes.fromhex(text)))

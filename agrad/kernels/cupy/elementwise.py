@@ -51,7 +51,7 @@ def launch_parts(kernel: Any, most: int, parts: Sequence[Part], shared: Sequence
 
 @cache
 def _joint_kernel(name: str, char: str, device: int, arrays: int) -> tuple[Any, int]:
-    """Return the kernel over parts, compiled for a device, and the most parts."""
+    """Return the kernel over parts, compiled for a device, and the maximum number of parts."""
     import cupy
 
     text, most = joint_update(name, {"f": "float", "d": "double"}[char], arrays)
@@ -64,7 +64,7 @@ def _joint_kernel(name: str, char: str, device: int, arrays: int) -> tuple[Any, 
 class Joint(threading.local):
     """A context whose updates are launched together, at its end.
 
-    Nothing may read their results before. An exception is an end too.
+    Nothing may read their results earlier. An exception ends it too.
     """
 
     waiting: dict[Any, list[Part]] | None = None
@@ -84,10 +84,11 @@ JOINT = Joint()
 
 
 def updated(name: str, arrays: Sequence[Raw], values: tuple[float, ...], over: Sequence[Raw]) -> tuple[Raw, ...]:
-    """Compute a parameter and its state from them, its gradient and numbers.
+    """Compute a parameter and its state from the old ones, the gradient and numbers.
 
-    The arrays, of one shape, are the parameter, the gradient and the state. The results are written over ``over``, or
-    are new arrays. In the context ``JOINT`` the launch waits for its end, if all arrays are contiguous on one device.
+    The arrays are the parameter, the gradient and the state, all of the same shape. The results are written into
+    ``over``, or are new arrays. If all arrays are contiguous on one device, the context ``JOINT`` delays the launch to
+    its end.
     """
     p, waiting = arrays[0], JOINT.waiting
     device = p.data.device_id

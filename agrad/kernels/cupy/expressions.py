@@ -1,7 +1,7 @@
 """C expressions of elementwise operations, by name.
 
-The kernels of fused operations are written with them. The operands are ``{0}``, ``{1}`` and ``{2}``. Neither CuPy nor a
-GPU is needed.
+The kernels of fused operations use them. The operands are ``{0}``, ``{1}`` and ``{2}``. Neither CuPy nor a GPU is
+needed.
 """
 
 from agrad.kernels.cupy.source import ELEMENTWISE

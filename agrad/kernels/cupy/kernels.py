@@ -1,4 +1,4 @@
-"""Fused kernels for CuPy, filed by the names of primitives.
+"""Fused kernels for CuPy, registered by the names of primitives.
 
 CuPy is imported and CUDA compiled on first use.
 """
@@ -35,9 +35,9 @@ SECTOR = 8
 
 
 def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int, inner: int = 1) -> None:
-    """Launch a kernel over ``rows`` rows of ``n`` elements, which are ``inner`` apart.
+    """Launch a kernel over ``rows`` rows of ``n`` elements, whose stride is ``inner``.
 
-    Short rows share a block, and rows that lie side by side do. Other long ones have a block each.
+    Short rows, and rows that are adjacent in memory, share a block. Other long rows have a block each.
     """
     width, most = 1, THREADS // min(inner, SECTOR)
     while width < n and 2 * width <= most:
@@ -144,7 +144,7 @@ def sgd_update(
     maximize: bool,
     donate: bool,
 ) -> tuple[Raw, Raw]:
-    """Return the new parameter and velocity of a step of SGD by the PyTorch formula.
+    """Return the new parameter and velocity of an SGD step by the PyTorch formula.
 
     ``donate`` writes them into ``p`` and ``v``.
     """
@@ -171,7 +171,7 @@ def adam_update(
     step: int,
     donate: bool,
 ) -> tuple[Raw, Raw, Raw]:
-    """Return the new parameter and moments of a step of Adam.
+    """Return the new parameter and moments of an Adam step.
 
     ``donate`` writes them into ``p``, ``m`` and ``v``.
     """

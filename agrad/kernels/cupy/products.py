@@ -1,7 +1,7 @@
 """Products of CuPy matrices by cuBLASLt and by cuBLAS.
 
-A capture can hold products by cuBLASLt, which also computes what follows a product: a bias, a ReLU, its mask, the sum
-for a bias.
+A capture can contain products by cuBLASLt, which also computes the operations that follow a product: a bias, a ReLU,
+its mask, the sum for a bias.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ ALIGNED = 256
 """The largest alignment in bytes that makes a difference to cuBLASLt."""
 
 GEMM_DEFAULT = -1
-"""The algorithm's number with which cuBLAS chooses by itself."""
+"""The algorithm number with which cuBLAS chooses an algorithm."""
 
 
 class Layout(NamedTuple):
@@ -60,7 +60,7 @@ class Layout(NamedTuple):
 def layout(a: Any) -> Layout | None:
     """Return the layout of matrices.
 
-    None without contiguous rows or columns, or if the matrices of a batch are not at equal distances.
+    Returns None without contiguous rows or columns, or if the matrices of a batch are not at equal distances.
     """
     (m, n), width = a.shape[-2:], a.dtype.itemsize
     *_, down, across = a.strides
@@ -103,7 +103,7 @@ _TIMING = _Timing()
 class Unchosen(Exception):
     """A product in a capture has no algorithm yet.
 
-    ``choose`` chooses one, outside of the capture.
+    ``choose`` chooses one outside of the capture.
     """
 
     choose: Callable[[], Any]
@@ -113,7 +113,7 @@ class Unchosen(Exception):
 def chosen_before() -> Iterator[None]:
     """Let products without an algorithm raise ``Unchosen``.
 
-    It is for a capture, in which cuBLASLt 13.3 returns no algorithms. Errors of cuBLASLt are raised too.
+    Use it for a capture, in which cuBLASLt 13.3 returns no algorithms. Errors of cuBLASLt are raised too.
     """
     before, _TIMING.over = _TIMING.over, True
     try:
@@ -126,7 +126,7 @@ def chosen_before() -> Iterator[None]:
 def timing() -> Iterator[None]:
     """Let products by cuBLASLt time algorithms, which waits for the device.
 
-    It is for a run before a capture. ``AGRAD_TIME_PRODUCTS=0`` in the environment prevents it.
+    Use it for a run before a capture. ``AGRAD_TIME_PRODUCTS=0`` in the environment prevents it.
     """
     before, _TIMING.wanted = _TIMING.wanted, os.environ.get("AGRAD_TIME_PRODUCTS") != "0"
     try:
@@ -170,7 +170,7 @@ class Plan:
         self.shape, self.dtype = (*batch, m, n), np.dtype(char)
         bits = -(-n // MASK_BITS) * MASK_BITS
         self.mask_shape: tuple[Any, Any] = m, bits // 8
-        # a matrix in row order is its transpose in column order, as cuBLASLt reads it: out' = weight' x'
+        # a matrix in row-major order is its transpose in column-major order, as cuBLASLt reads it: out' = weight' x'
         (ordered_x, second), (ordered_weight, first) = (_with_layout(a, batch) for a in (x, weight))
         self.copies: tuple[Any, Any] = ordered_x.data.ptr != x.data.ptr, ordered_weight.data.ptr != weight.data.ptr
         self.task = task = Task(library, _compute(x.dtype, tensor_float), REAL["d" if char == "d" else "f"])
@@ -216,8 +216,8 @@ class Plan:
     def _choose(self, addresses: tuple[int, ...], alignments: tuple[int, ...], timed: bool) -> tuple[Choice, bool]:
         """Launch the product by the fastest algorithm, or by the first one that runs, and return it.
 
-        The fastest one is kept for other processes. Algorithms that fail are left out. Raises an error of theirs if all
-        fail.
+        The fastest one is kept for other processes. Algorithms that fail are skipped. If all fail, raises one of their
+        errors.
         """
         found = self.task.candidates(alignments, WORKSPACE, CANDIDATES)
         timed, errors = timed and len(found) > 1, []
@@ -230,7 +230,7 @@ class Plan:
             try:
                 took = milliseconds(launch) if timed else launch() or 0.0
             except (CublasLtError, MemoryError) as error:
-                errors.append(error.with_traceback(None))  # it would keep the arrays of the product
+                errors.append(error.with_traceback(None))  # the traceback would keep the arrays of the product
                 continue
             if took < FASTER * least:
                 best, least = choice, took
@@ -240,7 +240,7 @@ class Plan:
             raise max(errors, key=_is_shortage)
         if timed:
             best = self.kept.add(best, self.key, alignments)
-            self._launch(addresses, best)  # the result is rounded as all later ones
+            self._launch(addresses, best)  # the result is rounded like all later ones
         return best, timed or best is kept or len(found) == 1
 
 
@@ -263,12 +263,12 @@ class Lt:
         self.absent: str = ""
         """The reason why cuBLASLt is absent, or an empty string."""
         self.refused: dict[tuple[Any, ...], str] = {}
-        """Errors for products that cuBLASLt refused, by ``_key``."""
+        """Errors for products that cuBLASLt does not support, by ``_key``."""
         self.plans: dict[tuple[Any, ...], Plan] = {}
         """Products by ``_key``, the oldest first."""
         self.known: dict[tuple[str, ...], bool] = {}
         """What was computed once, by dtypes."""
-        self._lock = threading.RLock()  # a description has the addresses of one product at a time
+        self._lock = threading.RLock()  # the description contains the addresses of one product at a time
         try:
             self.library = cublaslt.Library()
             self.kept: Kept = Kept(self.library.version)
@@ -276,9 +276,10 @@ class Lt:
             self.absent = str(error)
 
     def attempt(self, x: Any, weight: Any, bias: Any = None, **settings: Any) -> tuple[Any, ...] | None:
-        """Return ``product``, or None if cuBLASLt refuses it.
+        """Return ``product``, or None if cuBLASLt does not support it.
 
-        Raises ``CublasLtError`` if memory is short. A refusal in a capture may be because of it, and is not remembered.
+        Raises ``CublasLtError`` if memory is short. During a capture, that may be the reason for an unsupported
+        product, so the result is not remembered.
         """
         key = _key(x, weight, bias, **settings)
         if self.absent or key in self.refused:
@@ -341,7 +342,7 @@ class Lt:
         return plan
 
     def masks_zero(self, dtype: np.dtype, factors: np.dtype) -> bool:
-        """Return True if the mask of a ReLU is 0 at zeros, where agrad's derivative is 0.
+        """Return True if the mask of a ReLU is 0 at zeros, as the derivative of agrad is.
 
         This is computed on the device once.
         """
@@ -397,7 +398,7 @@ def positive_bits(y: Any) -> Any:
 
 
 def _in_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return numbers that bfloat16 has, in the dtype of factors."""
+    """Return numbers that bfloat16 can represent, in the dtype of factors."""
     return (a.view(np.uint32) >> 16).astype(dtype) if dtype.char == "H" else a.astype(dtype)
 
 
@@ -408,12 +409,12 @@ def _compute(dtype: np.dtype, tensor_float: bool) -> int:
 
 
 def epilogue_name(bias: bool, relu: bool = False, mask: Any = None, sums: bool = False) -> str:
-    """Return cuBLASLt's name of the operations after a product, or an empty string."""
+    """Return the cuBLASLt name of the operations after a product, or an empty string."""
     if relu:
         return "RELU_BIAS" if mask is None else "RELU_AUX_BIAS"
     if mask is not None:
         return "DRELU_BGRAD" if sums else "DRELU"
-    if sums:  # of the second factor, which is cuBLASLt's first one
+    if sums:  # the sums of the second factor, which is the first one of cuBLASLt
         return "BGRADA"
     return "BIAS" if bias else ""
 
@@ -436,7 +437,7 @@ def tensor_float_by_default() -> bool:
 def gemm(x: Any, weight: Any, dtype: np.dtype, tensor_float: bool = False) -> Any:
     """Return ``x @ weight`` of two matrices in ``dtype``, by cuBLAS.
 
-    No graph can hold this call. The current device must be the device of the arrays.
+    No graph can contain this call. The current device must be the device of the arrays.
     """
     cupy = sys.modules["cupy"]
     if x.dtype == dtype and not (tensor_float and dtype.char == "f"):
@@ -455,7 +456,7 @@ def gemm(x: Any, weight: Any, dtype: np.dtype, tensor_float: bool = False) -> An
 def product_in_capture(x: Any, weight: Any) -> Any:
     """Return ``x @ weight``.
 
-    It is by cuBLASLt in a capture, where CuPy refuses its own products, and where ``timing`` prepares for one.
+    It uses cuBLASLt in a capture, in which CuPy raises for its own products, and in ``timing``, which prepares for one.
     """
     cupy = sys.modules["cupy"]
     if (_TIMING.wanted or is_capturing()) and x.dtype.char in REAL and x.dtype == weight.dtype:

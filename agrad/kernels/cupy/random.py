@@ -48,7 +48,7 @@ def _scaled() -> Any:
 
 
 def _words(key: Any, count: int, domain: int = philox.DRAWS, data: int = 0) -> Any:
-    """Return ``count`` words of a key or up to 3 more, as uint64."""
+    """Return at least ``count`` words of a key, at most 3 more, as uint64."""
     import cupy
 
     blocks = -(-count // 4)

@@ -1,4 +1,4 @@
-"""The CUDA text of the fused kernels. It needs neither CuPy nor a GPU."""
+"""The CUDA source of the fused kernels. It needs neither CuPy nor a GPU."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from typing import NamedTuple
 class Elementwise(NamedTuple):
     """An elementwise kernel, in the notation of ``cupy.ElementwiseKernel``.
 
-    ``T`` is the dtype of the arrays (float or double), ``L`` the dtype of labels, and ``i`` the number of the element.
+    ``T`` is the dtype of the arrays (float or double), ``L`` the dtype of labels, and ``i`` the index of the element.
     """
 
     inputs: str
@@ -16,13 +16,13 @@ class Elementwise(NamedTuple):
 
 
 ELEMENTWISE = {
-    # the bits of a float32 x rounded to a narrow dtype, to the nearest, ties to even; any NaN is one NaN
+    # the bits of a float32 x rounded to a narrow dtype, to nearest even; all NaNs get the same bits
     "to_bfloat16": Elementwise(
         "uint32 x",
         "uint16 y",
         "y = (x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;",
     ),
-    # below 2^-14 the sum with 0.5 rounds to multiples of 2^-24; from 65520 on is infinity
+    # below 2^-14 the sum with 0.5 rounds to multiples of 2^-24; from 65520 on the result is infinity
     "to_float16": Elementwise(
         "uint32 x",
         "uint16 y",
@@ -35,7 +35,7 @@ ELEMENTWISE = {
         y = bits | ((x >> 16) & 0x8000u);
         """,
     ),
-    # a bit for each element of a row that is positive, the lowest first, in rows of whole bytes
+    # a bit for each positive element of a row, the lowest first; rows are padded to whole bytes
     "positive_bits": Elementwise(
         "raw T y, int64 columns, int64 width",
         "uint8 mask",
@@ -60,7 +60,7 @@ ELEMENTWISE = {
     ),
     "sigmoid_vjp": Elementwise("T g, T y", "T out", "out = g * y * (T(1) - y);"),
     # x times the normal distribution function; its derivative is the function plus x times the density
-    # its argument is finite where the other factor is 0
+    # the argument is clipped to finite values if the other factor is 0
     "gelu_erf": Elementwise(
         "T x",
         "T out",
@@ -152,7 +152,7 @@ __device__ inline T reduced(T value, T* scratch, int me, int lane, int width, in
 
 
 def most_parts(parameters: int, shared: int = 0) -> int:
-    """Return how many parts with so many parameters fit into a kernel's arguments."""
+    """Return how many parts with these parameters fit into a kernel's arguments."""
     return (ARGUMENT_BYTES // 8 - shared - 1) // (parameters + 2)
 
 
@@ -161,9 +161,10 @@ def joint_kernel(
 ) -> str:
     """Return the text of a kernel that calls a function for each of several parts.
 
-    A block works on one of at most ``parts`` parts. The function takes the number of the block in its part, the number
-    of blocks of the part, the size of the part, then ``parameters`` (pointers and doubles), which each part has, and
-    the doubles ``shared``. ``blocks`` is the expression of the number of blocks of a part with ``size`` elements.
+    A block works on one of at most ``parts`` parts. The function accepts the index of the block in its part, the number
+    of blocks of the part, and the size of the part. Then follow ``parameters`` (pointers and doubles), which each part
+    has, and the doubles ``shared``. ``blocks`` is the expression of the number of blocks of a part with ``size``
+    elements.
     """
     of_part = [f"part.{parameter.rpartition(' ')[2]}" for parameter in parameters]
     of_all = [parameter.rpartition(" ")[2] for parameter in shared]
@@ -186,10 +187,10 @@ extern "C" __global__ void {name}({", ".join([f"const {name}_parts parts", "int 
 
 
 def joint_update(name: str, real: str, arrays: int) -> tuple[str, int]:
-    """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and their most.
+    """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and the most parts.
 
-    The entry takes ``arrays`` arrays, then numbers, which all parts share. A part has inputs and outputs of its own,
-    contiguous and of one size; the inputs may be overwritten.
+    The entry accepts ``arrays`` arrays, then numbers, which all parts share. Each part has its own inputs and outputs,
+    contiguous and of one size. The inputs may be overwritten.
     """
     source = ELEMENTWISE[name]
     inputs, outputs = source.inputs.split(", "), source.outputs.split(", ")
@@ -221,8 +222,8 @@ _ROWS = """
 #define THREADS 256
 
 // A row is the reduced axis: n elements, inner apart, of a C-contiguous array. A block works on blockDim.y rows, with
-// blockDim.x threads (a power of two) for each. Where rows lie side by side, x and y change places, so that threads
-// that are next to each other read elements that are.
+// blockDim.x threads (a power of two) for each. If rows are adjacent in memory, x and y are exchanged, so that threads
+// that are next to each other read adjacent elements.
 struct Row {
     long long start, inner, n;
     int lane, width, apart, me;
@@ -245,7 +246,7 @@ __device__ Row my_row(long long rows, long long n, long long inner) {
     return row;
 }
 
-// Calls f with the number of each element of a row, and with its place.
+// Calls f with the index of each element in a row, and with its offset.
 template <class F>
 __device__ void each(Row row, F f) {
     for (long long j = row.lane; row.live && j < row.n; j += row.width) f(j, row.start + j * row.inner);
@@ -300,7 +301,7 @@ extern "C" __global__ void softmax_cross_entropy(
     T log_total = log(row_sum_of_exp(row, x, shift, scratch));
     if (row.live && row.lane == 0) {
         long long k = row.start / n, label = labels[k];
-        // a label out of range gives NaN, not a read outside the array
+        // a label out of range produces NaN, not a read outside the array
         T score = label >= 0 && label < n ? x[row.start + label] : log(T(-1));
         lse[k] = shift + log_total;
         loss[k] = log_total + (shift - score);
@@ -327,5 +328,5 @@ extern "C" __global__ void softmax_cross_entropy_vjp(
 
 def row_source(real: str) -> str:
     """Return the row kernels for ``float`` or ``double``."""
-    # a typedef, as a macro would change the T of every template in CUDA's own headers
+    # a typedef, because a macro would change the T of every template in the CUDA headers
     return f"{REDUCE}\ntypedef {real} T;\n{_ROWS}"

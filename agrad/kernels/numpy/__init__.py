@@ -1,4 +1,4 @@
-"""NumPy kernels. Importing the package files them."""
+"""NumPy kernels. Importing the package registers them."""
 
 from agrad.kernels.numpy import (  # noqa: F401
     convolution,

@@ -1,9 +1,9 @@
-"""Routines of NumPy's own BLAS that NumPy has no function for.
+"""Routines of the NumPy BLAS that are not available as NumPy functions.
 
-``C = a @ b + beta * C`` and ``y = alpha * x + beta * y`` are one pass each; NumPy needs two or three and a temporary.
-The routines are found by their C interface (``axpby`` is OpenBLAS's own) in the library of NumPy's products, and both
-share one set of threads: the threads of a second BLAS would compete with NumPy's. There are none if NumPy was built on
-another library. Only names whose suffix gives the width of integers are taken.
+``C = a @ b + beta * C`` and ``y = alpha * x + beta * y`` need one pass each. NumPy needs two or three and a temporary.
+The routines are found by their C interface (``axpby`` is specific to OpenBLAS) in the library that NumPy uses for
+products, and share its threads: the threads of a second BLAS would compete with them. There are none if NumPy was built
+with another library. Only names whose suffix identifies the width of integers are used.
 """
 
 import ctypes
@@ -63,7 +63,7 @@ def _routines(letter: str, real: Any) -> Routines | None:
 ROUTINES = {
     np.dtype(char): made for char, (letter, real) in _LETTERS.items() if (made := _routines(letter, real)) is not None
 }
-"""The routines by dtype; empty where NumPy's BLAS is not one that is known."""
+"""The routines by dtype; empty if the BLAS of NumPy is unknown."""
 
 
 _byte = ctypes.c_char.from_buffer
@@ -72,15 +72,15 @@ _byte = ctypes.c_char.from_buffer
 def address(x: np.ndarray) -> int:
     """Return the address of the first element."""
     try:
-        return ctypes.addressof(_byte(x))  # a quarter of the time
-    except (TypeError, ValueError):  # not writeable, or not row by row
+        return ctypes.addressof(_byte(x))  # needs a quarter of the time
+    except (TypeError, ValueError):  # not writeable, or not C-contiguous
         return x.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
 def laid(x: np.ndarray) -> tuple[int, int, int] | None:
-    """Return the memory order of a matrix, the length of a line and the address.
+    """Return the memory order of a matrix, the leading dimension and the address.
 
-    The order is BLAS's number for an operand as it is or transposed. Return None for another order.
+    The order is the BLAS number for an operand as it is or transposed. Returns None for another order.
     """
     flags = x.flags
     if flags.c_contiguous:
@@ -94,16 +94,16 @@ def laid(x: np.ndarray) -> tuple[int, int, int] | None:
 def product_adder(dtype: np.dtype, sizes: tuple[int, int, int]) -> Callable[..., None]:
     """Return the function that computes ``out = a @ b + beta * out`` in place.
 
-    The shapes are (m, k), (k, n) and (m, n) for m, k, n = ``sizes``, none of them 0, and ``out`` lies row by row in
-    memory and shares none with the others. The function takes ``laid(a)``, ``laid(b)``, beta and the address of out;
-    nothing is checked. Sizes are converted for ctypes once.
+    The shapes are (m, k), (k, n) and (m, n) for m, k, n = ``sizes``, none of which is 0. ``out`` is C-contiguous and
+    shares no memory with the others. The function accepts ``laid(a)``, ``laid(b)``, beta and the address of out, and
+    checks nothing. Sizes are converted for ctypes once.
     """
     routines = ROUTINES[dtype]
     m, k, n = map(ctypes.c_int64, sizes)
     size, one, rows, unit = ctypes.c_int64(sizes[0] * sizes[2]), ctypes.c_int64(1), ctypes.c_int(_ROWS), 1.0
 
     def add_outer(of_a: Any, of_b: Any, beta: float, out: int) -> None:
-        # gemm takes three times as long
+        # gemm needs three times as long
         if beta != 1:
             routines.scal(size, beta, out, one)
         routines.ger(rows, m, n, unit, of_a[2], one, of_b[2], one, out, n)
@@ -118,11 +118,11 @@ def product_adder(dtype: np.dtype, sizes: tuple[int, int, int]) -> Callable[...,
 def added_multiple(alpha: float, x: np.ndarray, out: np.ndarray) -> None:
     """Compute ``out += alpha * x`` in place.
 
-    The arrays are of one shape, of a dtype in ``ROUTINES``, and lie row by row.
+    The arrays have one shape and a dtype in ``ROUTINES``, and are C-contiguous.
     """
     ROUTINES[out.dtype].axpy(out.size, alpha, address(x), 1, address(out), 1)
 
 
 def weighted_sum(alpha: float, x: np.ndarray, beta: float, out: np.ndarray) -> None:
-    """Compute ``out = alpha * x + beta * out`` in place, of such arrays."""
+    """Compute ``out = alpha * x + beta * out`` in place, for such arrays."""
     ROUTINES[out.dtype].axpby(out.size, alpha, address(x), 1, beta, address(out), 1)

@@ -1,6 +1,6 @@
-"""Elementwise functions of long arrays in blocks, and checks for kernels' guards.
+"""Elementwise functions of long arrays in blocks, and checks for kernels.
 
-A block stays in the processor's cache, where each operation finds the results of the previous one.
+A block remains in the processor's cache, in which each operation finds the results of the previous one.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ BLOCK = 1 << 15
 
 
 def is_floating(x: Raw) -> bool:
-    """Return whether an array has axes (no scalar) and a native floating dtype."""
+    """Return True for an array with axes (not a scalar) and a native floating dtype."""
     return x.dtype in BITS and x.ndim > 0
 
 
 def are_alike(x: Raw, y: Raw) -> bool:
-    """Return whether both are such arrays, of the same shape and dtype."""
+    """Return True if both are such arrays, of the same shape and dtype."""
     return x.dtype in BITS and x.ndim > 0 and y.dtype == x.dtype and y.shape == x.shape
 
 
 def in_blocks(function: Callable[..., np.ndarray], first: np.ndarray, *others: Raw) -> np.ndarray:
-    """Return ``function`` of alike arrays and numbers, computed in blocks where long.
+    """Return ``function`` of alike arrays and numbers, in blocks if they are long.
 
     Threads share the blocks.
     """
@@ -66,7 +66,7 @@ def for_each_part(fill: Callable[[slice], None], rows: int, step: int, at_least:
 
 
 def blockwise(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """Wrap an elementwise function to run by ``in_blocks``. Settings are its keywords."""
+    """Wrap an elementwise function, with options as keywords, to run by ``in_blocks``."""
 
     @wraps(function)
     def call(*arrays: Raw, **settings: Any) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""The word ``convolution`` on NumPy: copied windows, multiplied by BLAS.
+"""The function ``convolution`` on NumPy: copied windows, multiplied by BLAS.
 
-Windows are copied in blocks that stay in a cache, with the channels of an element side by side, or by runs of places if
-these are longer. One product of a block with the kernel gives all its places. The derivative with respect to the kernel
-has few places of many elements, and is a sum of products of the same blocks.
+Windows are copied in blocks that fit into a cache. Adjacent in memory are the channels of an element, or runs of
+output positions if these are longer. One product of a block with the kernel computes all output positions of the block.
+The derivative with respect to the kernel has few output positions with many elements each. It is a sum of products of
+the same blocks.
 """
 
 import math
@@ -57,9 +58,9 @@ def _spread(x: Raw, dilation: Sequence[int]) -> Raw:
 
 
 def _by_residues(x: Raw, w: Raw, y: Raw, axis: int, how: Windows) -> None:
-    """Fill ``y`` by a convolution for each residue of its places on an axis.
+    """Fill ``y`` by one convolution for each residue of its positions along an axis.
 
-    The zeros between the elements of ``x`` are met by none of them.
+    None of them reads the zeros between the elements of ``x``.
     """
     n, k, d, e = x.shape[axis + 2], w.shape[axis + 2], how.x_dilation[axis], how.w_dilation[axis]
     low = how.padding[axis][0]
@@ -91,7 +92,7 @@ def _windows(
     """Yield the windows of ``x`` in blocks, as matrices for each group, with the slices of a block.
 
     ``x`` has the axes (groups, n, ..., channels), and a row of a matrix is one window of ``inner`` elements and their
-    channels. The slices are of n and of the first axis of the places ``outer``.
+    channels. The slices are of n and of the first axis of the output positions ``outer``.
     """
     spans = zip(outer, outer_steps, inner, steps, strict=True)
     lengths = [(a - 1) * s + (b - 1) * d + 1 for a, s, b, d in spans]
@@ -132,7 +133,7 @@ def _windows(
 def _many_places(
     x: Raw, w: Raw, y: Raw, strides: Sequence[int], low: Sequence[int], w_dilation: Sequence[int], groups: int
 ) -> None:
-    """Fill ``y`` by products of the windows at its places with the kernel."""
+    """Fill ``y`` by products of the windows at its positions with the kernel."""
     n, rows, kernel, out = x.shape[0], w.shape[0] // groups, w.shape[2:], y.shape[2:]
     w = np.moveaxis(w.reshape(groups, rows, -1, *kernel), 2, -1).reshape(groups, rows, -1).astype(y.dtype, copy=False)
     x = np.moveaxis(x.reshape(n, groups, -1, *x.shape[2:]), (1, 2), (0, -1))

@@ -1,7 +1,8 @@
-"""Softmax cross entropy on NumPy: losses, derivative, and both in one.
+"""Softmax cross entropy on NumPy: losses, derivative, and both together.
 
-With ``e = exp(x - max)`` and their sum by rows, the derivative is ``g * (e / sum - onehot)``. Losses and derivative in
-one compute exp once. Short rows are transposed first: NumPy's inner loop then runs over the long axis.
+With ``e = exp(x - max)`` and their sum by rows, the derivative is ``g * (e / sum - onehot)``. Computing losses and
+derivative together needs exp only once. Short rows are transposed first: the inner loop of NumPy then runs over the
+long axis.
 """
 
 import functools
@@ -27,7 +28,7 @@ def _is_labelled(x: Raw, labels: Raw) -> bool:
     if x.dtype not in BITS or x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
         return False
     kind = _unsigned(labels.dtype)
-    # a negative label read as unsigned is a large one
+    # a negative label, read as unsigned, is large
     return kind is not None and bool(np.maximum.reduce(labels.view(kind)) < x.shape[1])
 
 
@@ -41,10 +42,10 @@ def layout(n: int, classes: int) -> tuple[tuple[int, int], np.ndarray, int]:
 def _losses(
     x: Raw, labels: Raw, e: Raw, top: Raw, total: Raw, rest: Raw, loss: Raw | None, lse: Raw | None, places: Raw | None
 ) -> None:
-    """Write exp(x - max) into ``e``, and the losses and logsumexp(x) if asked for.
+    """Write exp(x - max) into ``e``, and the losses and logsumexp(x) if requested.
 
     The maxima, the sums and their logarithms by rows are written into ``top`` and ``total``, which may be None, and
-    ``rest``. places: the labels' positions in ``e``, if they are known.
+    ``rest``. places: the indices of the labels in ``e``, if they are known.
     """
     if x.shape[1] < SHORT:
         axis, source = 0, e
@@ -109,7 +110,7 @@ def _may_be_joined(g_loss: Any, g_lse: Any, x: Any, labels: Any, lse: Any) -> bo
 def with_derivative(x: Raw, labels: Raw, g_loss: Raw) -> tuple[Raw, Raw, Raw]:
     """Return loss, logsumexp(x) and the derivative.
 
-    Compiled programs call the functions below, in memory of their own.
+    Compiled programs call the functions below, with their own memory.
     """
     n, classes = x.shape
     shape, starts, step = layout(n, classes)
@@ -126,10 +127,10 @@ def derivative(
     x: Raw, labels: Raw, g: Raw, e: Raw, top: Raw, total: Raw, factor: Raw, places: Raw, starts: Raw, step: int,
     loss: Raw | None, lse: Raw | None,
 ) -> None:  # fmt: skip
-    """Write loss and logsumexp(x), if asked for, and the derivative into ``e``.
+    """Write loss and logsumexp(x), if requested, and the derivative into ``e``.
 
-    top, total, factor: (n,) of x's dtype, and places: (n,) int64, are written into. Raises ``IndexRangeError`` for
-    labels that are no classes.
+    top, total, factor: (n,) of x's dtype, and places: (n,) int64, are overwritten. Raises ``IndexRangeError`` for
+    labels that are not class indices.
     """
     if np.maximum.reduce(labels.view(_unsigned(labels.dtype))) >= x.shape[1]:
         _refuse(x, labels)
@@ -161,5 +162,5 @@ def derivative_of_one(x: Raw, labels: Raw, g: Raw, e: Raw, loss: Raw | None, lse
 
 
 def _refuse(x: Raw, labels: Raw) -> None:
-    """Raise the general rule's error."""
+    """Raise the same error as the generic rule."""
     PRIMITIVES["softmax_cross_entropy"].forward(load("numpy").xp, x, labels)

@@ -1,8 +1,8 @@
 """Rules of two-argument functions on NumPy.
 
-The generic forms treat rare values in a dozen passes over memory. Each kernel first searches for the rare values (ties,
-zeros, numbers that would overflow). Without them it computes the plain derivative, block by block; with them the
-generic rule runs, or NumPy's own function.
+The generic forms handle rare values in a dozen passes over memory. Each kernel first searches for the rare values
+(ties, zeros, numbers that would overflow). Without them it computes the plain derivative, block by block. With them,
+the generic rule or the NumPy function runs.
 """
 
 from typing import Any
@@ -20,19 +20,19 @@ LEAST = {dtype: float(np.finfo(dtype).tiny / np.finfo(dtype).eps) for dtype in B
 """The range of a sum of two squares that has neither overflowed nor lost digits to underflow."""
 
 _SIGN = {np.dtype(f"f{n}"): np.array(1 << (8 * n - 1), f"u{n}").view(f"i{n}") for n in (2, 4, 8)}
-"""The sign's bit alone, as an integer of the dtype's width."""
+"""The sign bit, as an integer of the dtype's width."""
 
 _LONG = 1 << 10
 """The number of elements from which on it is worth searching the values, measured."""
 
 
 def _all_alike(g: Raw, *others: Raw) -> bool:
-    """Return whether all are arrays of one shape and native floating dtype."""
+    """Return True if all are arrays of one shape and native floating dtype."""
     return type(g) is np.ndarray and all(type(x) is np.ndarray and are_alike(x, g) for x in others)
 
 
 def _long_alike(g: Raw, *others: Raw) -> bool:
-    """Return whether they are long too. On short arrays the generic rule is fast."""
+    """Return True if they are also long. On short arrays the generic rule is fast."""
     return type(g) is np.ndarray and g.size >= _LONG and _all_alike(g, *others)
 
 
@@ -40,7 +40,7 @@ def _long_alike(g: Raw, *others: Raw) -> bool:
 
 
 def _split(g: np.ndarray, wins: np.ndarray, ties: np.ndarray) -> np.ndarray:
-    """Return ``g`` where an element wins, half of it at ties, and 0 elsewhere."""
+    """Return ``g`` for elements that win, half of it at ties, and 0 elsewhere."""
     if ties.any():
         return np.where(wins, g, np.where(ties, g / 2, np.zeros_like(g)))
     return chosen(g, wins)
@@ -142,9 +142,9 @@ def _is_leg(g: Raw, leg: Raw, y: Raw) -> bool:
 
 @blockwise
 def _over_length(g: Raw, other: Raw, mine: Raw) -> Raw:
-    """Return g times ``other`` over the square of the length.
+    """Return g times ``other`` divided by the square of the length.
 
-    Where the square overflows, divide by the length twice.
+    If the square overflows, divide by the length twice.
     """
     squares = _squares(other, mine)
     if squares is None:
@@ -167,7 +167,7 @@ def atan2_second(g: Raw, x1: Raw, x2: Raw) -> Raw:
 
 
 def _tame(*arrays: np.ndarray) -> bool:
-    """Return whether all elements and their differences are finite."""
+    """Return True if all elements and their differences are finite."""
     return all(a.min() > -HUGE[a.dtype] and a.max() < HUGE[a.dtype] for a in arrays if a.size)
 
 

@@ -1,8 +1,8 @@
 """Choices, activations and sums of rows on NumPy, in few passes over memory.
 
-A new array of megabytes takes longer to write than to compute, and ``numpy.where`` ten times as long where its
-condition cannot be predicted. These kernels write into arrays of their own, take long arrays in blocks, and choose by
-integer arithmetic on the elements' bits.
+Writing a new array of megabytes costs more than computing it. ``numpy.where`` needs ten times as long if its condition
+cannot be predicted. These kernels write into their own arrays, process long arrays in blocks, and choose by integer
+arithmetic on the elements' bits.
 """
 
 import functools
@@ -17,7 +17,7 @@ from agrad.registry import kernel
 Raw = Any
 
 BRANCHY = 1 << 12
-"""The number of elements from which on a branch for each takes longer than two more passes."""
+"""The number of elements from which a branch for each is slower than two more passes."""
 
 SHORT = 64
 """The length below which rows are transposed to be reduced. NumPy's inner loop then runs over the long axis."""
@@ -27,7 +27,7 @@ SHORT = 64
 
 
 def _is_choice(condition: Raw, *arrays: Raw) -> bool:
-    """Return whether a condition chooses from long floating arrays of its shape."""
+    """Return True if a condition chooses from long floating-point arrays of its shape."""
     if type(condition) is not np.ndarray or condition.size < BRANCHY or condition.dtype.char != "?":
         return False
     kind = arrays[0].dtype
@@ -37,7 +37,7 @@ def _is_choice(condition: Raw, *arrays: Raw) -> bool:
 
 
 def chosen(g: np.ndarray, wins: np.ndarray) -> np.ndarray:
-    """Return ``g`` where ``wins``, else 0, by its bits: exact for infinite cotangents."""
+    """Return ``g`` if ``wins``, otherwise 0, by its bits, exact for infinities."""
     return np.multiply(wins.view(np.int8), g.view(BITS[g.dtype])).view(g.dtype)
 
 
@@ -77,8 +77,8 @@ _KEPT = 1 << 17
 def zeros_beside(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return zeros for ``numpy.maximum`` of an array of this shape.
 
-    With a single zero it takes up to five times as long. For an array longer than the kept zeros return those for a
-    row, or one zero.
+    With a single zero it needs up to five times as long. For an array longer than the kept zeros, returns the zeros for
+    a row, or one zero.
     """
     size = math.prod(shape)
     if size > _KEPT:
@@ -109,7 +109,7 @@ def relu_vjp(g: Raw, y: Raw) -> Raw:
 @kernel("numpy", "sigmoid", "forward", gain=1.8, when=is_floating)
 @blockwise
 def sigmoid(x: Raw) -> Raw:
-    # the generic body's numerator, 1 where x >= 0 and exp(-|x|) elsewhere, is exp(min(x, 0))
+    # the generic body's numerator, 1 for x >= 0 and exp(-|x|) otherwise, is exp(min(x, 0))
     out = np.minimum(x, 0)
     np.exp(out, out=out)
     below = np.abs(x)

@@ -1,7 +1,7 @@
 """Triangular systems, outer products and adjugates on NumPy.
 
-NumPy itself solves and inverts by a general factorisation only. One solve with a whole matrix takes OpenBLAS the time
-of five products; here most of the work is products.
+NumPy functions solve and invert only by a general factorization. One solve with a whole matrix costs OpenBLAS as much
+as five products. Here most of the work is products.
 """
 
 import functools
@@ -16,7 +16,7 @@ from agrad.registry import PRIMITIVES, kernel
 Raw = Any
 
 _MANY, _WIDE = 8, 64
-"""Blocks are up to 16 wide for fewer than ``_MANY`` matrices and for wider ones than ``_WIDE``, else 8: measured."""
+"""Blocks are up to 16 wide for fewer than ``_MANY`` matrices and for wider ones than ``_WIDE``, otherwise 8."""
 
 
 def _is_array(x: Raw) -> bool:
@@ -64,7 +64,7 @@ def _substituted(x1: Raw, x2: Raw, upper: bool) -> Raw:
 # ------------------------------------------------------------------ triangles
 
 _SMALL = 4096
-"""Elements of matrices whose triangle is remembered: of small ones NumPy takes most of the time to make it."""
+"""Elements of matrices whose triangle is remembered: for small ones, NumPy spends most of the time creating it."""
 
 
 @functools.lru_cache(64)
@@ -95,7 +95,7 @@ def _are_batches(x1: Raw, x2: Raw) -> bool:
 
 @kernel("numpy", "linalg.outer", "forward", gain=2.6, when=_are_batches)
 def outer(x1: Raw, x2: Raw) -> Raw:
-    # for many short vectors: einsum's inner loops start in half the time of multiply's
+    # for many short vectors: the inner loops of einsum start in half the time of multiply
     return np.einsum("...i,...j->...ij", x1, x2)
 
 
@@ -124,10 +124,10 @@ def det_vjp(g: Raw, x: Raw, y: Raw) -> Raw:
 
 
 def _adjugate(x: np.ndarray, det: Raw) -> np.ndarray:
-    """Return det(x) inv(x) where x is far from singular, else the generic form.
+    """Return det(x) inv(x) if x is far from singular, otherwise the generic form.
 
-    LAPACK computes determinant and inverse from the same factorisation, and the error of the last pivot, the largest
-    one, cancels. With two factorisations half of the digits would be lost at the limit of this test.
+    LAPACK computes determinant and inverse from the same factorization, and the error of the last pivot, the largest
+    one, cancels. With two factorizations, half of the digits would be lost at the limit of this test.
     """
     matrices, det = x.reshape(-1, *x.shape[-2:]), det.reshape(-1)
     info = np.finfo(x.dtype)

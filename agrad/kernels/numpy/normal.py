@@ -73,7 +73,7 @@ def erfc(x: Raw) -> Raw:
     size = np.abs(x)
     np.minimum(size, 10.3, out=size)
     out = _ratio(_ERFC, size)
-    # what rounding took from the square: the square of the leading 12 bits is exact
+    # the rounding error of the square: the square of the leading 12 bits is exact
     high = np.bitwise_and(size.view(np.int32), -4096).view(x.dtype)
     low, square = np.subtract(size, high), np.multiply(size, size)
     np.add(size, high, out=size)
@@ -104,7 +104,7 @@ def _tail(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def gelu(x: Raw, *, approximate: bool) -> Raw:
     if approximate:
         return PRIMITIVES["gelu"].generic(load("numpy"))(x, approximate=True)
-    # x where it is positive, less abs(x) times the mass of the tail
+    # x if it is positive, minus abs(x) times the mass of the tail
     size, tail, _ = _tail(x)
     np.multiply(size, 0.5, out=size)
     np.multiply(tail, size, out=tail)

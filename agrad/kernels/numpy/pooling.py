@@ -1,6 +1,6 @@
 """The derivative of maxima of windows on NumPy.
 
-It is computed from running maxima, in blocks that stay in a cache, on threads.
+It is computed from running maxima, in blocks that fit into a cache, on threads.
 """
 
 from collections.abc import Callable
@@ -57,14 +57,14 @@ def max_pool_vjp(g: Raw, x: Raw, y: Raw, *, kernel: Steps, strides: Steps, dilat
 
 
 def _tiles(n: int, length: int, step: int, dilation: int) -> bool:
-    """Return whether each element of an axis lies in one window."""
+    """Return True if each element of an axis is in one window."""
     return n % length == 0 and step == length and dilation == 1
 
 
 def _spread(g: Raw, x: Raw, y: Raw, out: Raw, places: list[Any], tiles: bool) -> None:
-    """Write into ``out`` the cotangents of windows at the first of their elements that is the maximum.
+    """Write the cotangents of windows into ``out`` at the first element that is the maximum.
 
-    Bits are multiplied, as infinite cotangents times zero are not zero.
+    Bits are multiplied, because infinite cotangents times zero are not zero.
     """
     if not tiles:
         out[...] = 0

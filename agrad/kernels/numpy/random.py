@@ -1,8 +1,8 @@
-"""Random numbers on the host, from NumPy's own Philox.
+"""Random numbers on the host, from the Philox generator of NumPy.
 
 They have the bits that ``agrad.philox`` defines. NumPy has the same generator in C (``numpy.random.Philox``, whose raw
-output NumPy promises never to change). It is several times faster than array operations, and serves every backend whose
-arrays are in the host's memory.
+output NumPy promises never to change). It is several times faster than array operations, and serves every backend
+whose arrays are in the host's memory.
 """
 
 import math
@@ -17,13 +17,13 @@ from agrad import philox
 from agrad.registry import PRIMITIVES, kernel
 
 _BLOCK = 1 << 14
-"""Words drawn at a time, a multiple of 4. Arrays of this length stay in the processor's cache."""
+"""Words drawn at a time, a multiple of 4. Arrays of this length fit into the processor's cache."""
 
 
 class _Own(threading.local):
     """Two generators for each thread.
 
-    A new generator takes ten times as long as a new state.
+    Creating a generator needs ten times as long as setting its state.
     """
 
     def __init__(self) -> None:
@@ -135,9 +135,9 @@ def permutation(key: Any, *, n: int) -> np.ndarray:
 
 
 def log_gamma(key: Any, alpha: Any) -> np.ndarray:
-    """Draw logarithms of gamma distributed numbers by the generic form on NumPy.
+    """Draw logarithms of gamma-distributed numbers by the generic form on NumPy.
 
-    The form needs values between its steps, which a traced library does not have.
+    The form branches on values, which a traced library does not have.
     """
     return PRIMITIVES["random_log_gamma"].raw[np.ndarray](key, alpha)
 
@@ -146,7 +146,7 @@ def log_gamma(key: Any, alpha: Any) -> np.ndarray:
 def normal(key: Any, *, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Draw by the Box-Muller transform, block by block.
 
-    Half the words lie between the two uniform numbers of a pair.
+    Each pair of uniform numbers is half the words apart.
     """
     n = math.prod(shape)
     half = philox.half(n)
@@ -171,9 +171,9 @@ def normal(key: Any, *, shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 def file_draws(backend: str, draw: Callable[..., Any], on_host: Callable[..., bool]) -> None:
-    """File ``draw(name, key, **settings)`` for all draws of a backend.
+    """Register ``draw(name, key, **settings)`` for all draws of a backend.
 
-    Draws composed of others use it only where ``on_host(*arrays)`` is True: the arrays are in the host's memory.
+    Composed draws use it only if ``on_host(*arrays)`` is True: the arrays are in the host's memory.
     """
     for function in (keys, bits, uniform, mask, integers, permutation, normal, log_gamma):
         name = function.__name__

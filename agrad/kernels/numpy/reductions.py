@@ -1,6 +1,6 @@
 """Reductions, sorting, norms and cross products on NumPy, in fewer passes.
 
-A rule's kernel returns ``NotImplemented`` where only the generic rule is correct or exact.
+A rule's kernel returns ``NotImplemented`` if only the generic rule is correct or exact.
 """
 
 import math
@@ -19,16 +19,16 @@ Axis = int | tuple[int, ...] | None
 # ------------------------------------------------------------------ functions of the namespace
 
 _LONG, _SHORT = 1024, 5
-"""The least elements of an array, and the most of a row, that is reduced column by column.
+"""Minimum elements of an array, and maximum of a row, that is reduced column by column.
 
-NumPy takes 20 ns to begin a row.
+NumPy needs 20 ns to begin a row.
 """
 
 
 def reduced(ufunc: np.ufunc, x: Any, axis: Axis, keepdims: bool, out: Any = None) -> Any:
     """Return ``ufunc.reduce(x, axis=axis)``, with the same bits, in ``out`` if given.
 
-    A sum of nothing but negative zeros is an exception: it is negative here. ``out`` shares no memory with ``x``.
+    There is one exception: a sum of only negative zeros is negative here. ``out`` shares no memory with ``x``.
     """
     if x.size >= _LONG and 1 < x.shape[-1] <= _SHORT and x.ndim > 1 and x.dtype.char in "fd" and x.flags.c_contiguous:
         last = x.ndim - 1
@@ -73,7 +73,7 @@ measured."""
 
 
 def _divides(x: Raw, y: Raw) -> bool:
-    """Return whether products ``y`` of elements of ``x`` may be divided by these.
+    """Return True if products ``y`` of elements of ``x`` may be divided by these.
 
     No element may be zero, and no product close to overflow or underflow.
     """
@@ -100,7 +100,7 @@ def _by_rows(axis: tuple[int, ...], x: Raw, out: Raw, *reduced: Raw) -> tuple[tu
 
 
 def _stays(x: Raw, axis: tuple[int, ...], count: int) -> bool:
-    """Return whether products of elements over ``axis`` stay far from the limits.
+    """Return True if products of elements over ``axis`` are far from the limits.
 
     This holds for products of any of the elements, in any order: their logarithms are at most the sum of the absolute
     logarithms. Close to a limit the product of all may be inexact.
@@ -143,7 +143,7 @@ def cumulative_prod_vjp(g: Raw, x: Raw, *, axis: int, include_initial: bool) -> 
         turned = np.flip(y, axis=axis)
         np.add.accumulate(turned, axis=axis, out=turned)
         np.divide(y, x, out=y)
-    # the sum may overflow where the generic rule does not
+    # this sum may overflow although the generic rule does not
     return y if np.isfinite(y).all() else NotImplemented
 
 
@@ -156,7 +156,7 @@ def diff_vjp(g: Raw, x_meta: Any, *, axis: int) -> Raw:
     lead = (slice(None),) * axis
     first, last = (*lead, slice(None, 1)), (*lead, slice(-1, None))
     but_first, but_last = (*lead, slice(1, None)), (*lead, slice(None, -1))
-    np.multiply(g[first], -1, out=out[first])  # not negative: NumPy 2.4's errs from strides to other strides in float32
+    np.multiply(g[first], -1, out=out[first])  # NumPy 2.4: negative() is wrong for strided float32
     np.subtract(g[but_last], g[but_first], out=out[(*lead, slice(1, -1))])
     out[last] = g[last]
     return out
@@ -176,7 +176,7 @@ def _extreme_vjp(g: Raw, x: Raw, y: Raw, *, axis: tuple[int, ...]) -> Raw:
     axis, blocks = _by_rows(axis, x, out, y, g)
     for values, to, extremes, given in blocks:
         hit = np.equal(values, extremes)
-        if np.count_nonzero(hit) > extremes.size:  # without NaN each extreme is hit once at least
+        if np.count_nonzero(hit) > extremes.size:  # without NaN, each extreme is hit at least once
             np.divide(hit, hit.sum(axis=axis, keepdims=True, dtype=x.dtype), out=to)
             np.multiply(to, given, out=to)
         else:
@@ -193,7 +193,7 @@ for _name in ("max", "min"):
 
 @kernel("numpy", "sort", "forward", gain=13.0, when=lambda x: is_floating(x) and x.size >= _FEW)
 def sort(x: Raw, *, axis: int, descending: bool, stable: bool) -> Raw:
-    # a fast and a stable sort differ only in the order of zeros of both signs; NaNs are all alike
+    # a fast and a stable sort differ only in the order of zeros of different signs; all NaNs are alike
     out = np.sort(x, axis=axis)
     if stable:
         zeros = np.signbit(x[x == 0])
@@ -211,7 +211,7 @@ def sort_vjp(g: Raw, x: Raw, *, axis: int, descending: bool) -> Raw:
     order += (np.arange(rows.size // n) * n).reshape(*rows.shape[:-1], 1)
     places = order.reshape(-1)
     found = rows.reshape(-1).take(places).reshape(rows.shape)
-    # the order of equal elements is any in a fast sort; NaNs come last
+    # a fast sort may have equal elements in any order; NaNs are last
     if (found[..., 1:] == found[..., :-1]).any() or np.isnan(found[..., -1]).any():
         return NotImplemented
     out = np.empty(rows.size, g.dtype)

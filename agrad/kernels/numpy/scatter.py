@@ -22,7 +22,7 @@ def scatter_add(g: np.ndarray, /, *indices: np.ndarray, index: tuple[Any, ...], 
     """Return zeros of ``shape`` with ``g`` added at the index.
 
     Repeated positions accumulate in the order of ``g``. ``numpy.add.at`` has a fast loop for one flat index. For an
-    index of several parts it takes ten times as long.
+    index of several parts, it needs ten times as long.
     """
     out = np.zeros(shape, dtype=g.dtype)
     arrays = all(type(i) is np.ndarray for i in indices)
@@ -50,7 +50,7 @@ def scatter_sum(*parts: Any, indices: tuple[tuple[Any, ...], ...], shape: Shape)
 def _add_flat(out: np.ndarray, g: np.ndarray, indices: tuple[np.ndarray, ...], index: tuple[Any, ...]) -> bool:
     """Add by flat positions or by rows, or return False.
 
-    False is for an index that is not full slices followed by arrays of integers in range.
+    It returns False for an index other than full slices followed by arrays of integers in range.
     """
     lead, end = len(index) - len(indices), len(index)
     if not all(entry == slice(None) for entry in index[:lead]) or not all(entry is ARRAY for entry in index[lead:]):

@@ -1,6 +1,6 @@
-"""Sums with a product of matrices on NumPy: ``x + a @ b`` is one call of BLAS.
+"""Sums with a product of matrices on NumPy: ``x + a @ b`` is one BLAS call.
 
-It neither writes nor reads the product, and writes into x if x is not read afterwards.
+The call neither writes nor reads the product, and writes into x if x is not read afterwards.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def _fits(x: Any, a: Any, b: Any) -> bool:
 def product_added(sizes: tuple[int, int, int], dtype: np.dtype) -> Callable[..., np.ndarray]:
     """Return the function of ``x + a @ b``.
 
-    It is written into ``out``, which may be x, or with None into a new array.
+    The function writes into ``out``, which may be x. If ``out`` is None, it returns a new array.
     """
     product, shape = product_adder(dtype, sizes), (sizes[0], sizes[2])
 

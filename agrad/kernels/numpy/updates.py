@@ -1,8 +1,8 @@
 """Optimizer updates on NumPy, in blocks and in place.
 
 The generic bodies make a dozen passes over the memory of every parameter, and as many temporaries of its size. Here
-each block is finished while it is in the processor's cache, and the only temporaries are two blocks for each thread. A
-multiple of one array is added to another in one pass of NumPy's BLAS; NumPy's functions need two or three.
+each block is finished while it is in the processor's cache, and the only temporaries are two blocks for each thread.
+Adding a multiple of one array to another needs one pass with BLAS, and two or three with NumPy functions.
 """
 
 import functools
@@ -20,19 +20,19 @@ from agrad.registry import kernel
 
 Raw = Any
 
-# bytes of a block, measured: Adam with 128 KiB takes 1.0 to 1.1 times as long, with 64 KiB 1.2
+# bytes of a block, measured: Adam with 128 KiB needs 1.0 to 1.1 times as long, with 64 KiB 1.2
 _BLOCK = 256 * 1024
 
 # bytes up to which a plain momentum step is as fast on whole arrays, measured
 _WHOLE = 1024 * 1024
 
-# bytes up to which new temporaries take less time than views of blocks, measured: 5 us of 20 for 6400 float32
+# bytes up to which new temporaries cost less time than views of blocks, measured: 5 us of 20 for 6400 float32
 _WHOLE_BLOCK = 64 * 1024
 
-# elements up to which the time of NumPy's calls decides: such arrays are not split
+# elements up to which NumPy call overhead dominates: such arrays are not split
 SMALL = 2048
 
-# elements from which on a momentum step calls BLAS, measured
+# elements from which a momentum step calls BLAS, measured
 _BY_BLAS = 1 << 16
 
 _LIMITS = {np.dtype(kind): np.finfo(kind) for kind in (np.float32, np.float64)}
@@ -41,8 +41,8 @@ _LIFT = {dtype: info.tiny * 2.0**21 / info.eps for dtype, info in _LIMITS.items(
 """A number that flushes small numbers to 0 when it is added and subtracted again. In float32 it flushes numbers of
 2e-32 and less, and none above 4e-25.
 
-A moment of a weight without gradient decays into the denormal numbers and stays there, as each step's decay is rounded
-away. On a processor that computes them a hundred times slower, an epoch of MNIST took twice as long.
+A moment of a weight without gradient decays into the denormal numbers and remains there, because each step's decay is
+rounded away. On a processor that computes them a hundred times slower, an epoch of MNIST took twice as long.
 """
 
 _STRIDES = (17, 37, 67, 131, 257, 521, 1031, 2053, 4099, 8209, 16411, 32771, 65537)
@@ -60,7 +60,7 @@ _scratch = _Scratch()
 
 
 def _fits(first: Raw, *others: Raw) -> bool:
-    """Return whether all have one shape and floating dtype, and the first is an array."""
+    """Return True if all have one shape and floating dtype, and the first is an array."""
     if type(first) is not np.ndarray or first.dtype.kind not in "fc":
         return False
     dtype, shape = first.dtype, first.shape
@@ -71,7 +71,7 @@ def _fits(first: Raw, *others: Raw) -> bool:
 
 
 def _usable(*arrays: Raw) -> bool:
-    """Return whether results may be written into these arrays."""
+    """Return True if results may be written into these arrays."""
     for a in arrays:  # noqa: SIM110 - a generator would cost more than the checks
         if type(a) is not np.ndarray or not a.flags.carray:
             return False
@@ -81,8 +81,8 @@ def _usable(*arrays: Raw) -> bool:
 def _prepare(donate: bool, g: Raw, *arrays: Raw) -> tuple[tuple[Raw, ...], Iterable[tuple[np.ndarray, ...]]]:
     """Return the arrays for the results, and the blocks to compute them in.
 
-    A block has the results, the gradient and two blocks of scratch, of real numbers. The results' arrays are those
-    given where they may be, else copies.
+    A block contains the results, the gradient and two blocks of scratch, of real numbers. The arrays of the results
+    are the given ones if these may be overwritten, otherwise copies.
     """
     if not (donate and _usable(*arrays)):
         arrays = tuple([np.array(a, order="C", subok=False) for a in arrays])
@@ -90,7 +90,7 @@ def _prepare(donate: bool, g: Raw, *arrays: Raw) -> tuple[tuple[Raw, ...], Itera
     whole = first.size <= SMALL or (first.nbytes <= _WHOLE_BLOCK and g.flags.c_contiguous)
     if whole and first.dtype.kind == "f":
         return arrays, ((*arrays, g, np.empty_like(first), np.empty_like(first)),)
-    # a gradient may be reversed, or repeat its elements as that of a sum does
+    # a gradient may be reversed, or repeat its elements, as the gradient of a sum does
     flat = [np.ascontiguousarray(a).reshape(-1).view(first.real.dtype) for a in (*arrays, g)]
     return arrays, _blocks(flat)
 
@@ -109,9 +109,9 @@ def _blocks(flat: list[np.ndarray]) -> Iterator[tuple[np.ndarray, ...]]:
 def flush_denormals(v: np.ndarray) -> None:
     """Flush denormals in v to zero.
 
-    120 or more of the elements are checked. If one is denormal, all numbers too small to matter become 0. ``v`` is row
-    by row in memory. A velocity decays into denormal numbers if its gradient stays 0: a step at batch 1 of the MLP
-    784-256-128-10 took 4 times as long after 800 steps. The remaining numbers are larger by 2**20, so this is rare.
+    At least 120 elements are checked. If one is denormal, all numbers too small to matter become 0. ``v`` is
+    C-contiguous. A velocity decays into denormal numbers if its gradient remains 0: a step at batch 1 of the MLP
+    784-256-128-10 was 4 times slower after 800 steps. The remaining numbers are larger by 2**20, so this is rare.
     """
     tiny = _TINY.get(v.dtype)
     if tiny is None:
@@ -127,7 +127,7 @@ def flush_denormals(v: np.ndarray) -> None:
 def momentum_step(p: Raw, g: Raw, v: Raw, spare: Raw, lr: float, momentum: float) -> None:
     """Compute ``v = momentum * v + g; p -= lr * v`` in place, for alike arrays.
 
-    ``spare`` is written into and may be g. With None a new array is made where one is needed.
+    ``spare`` is overwritten and may be g. If it is None, a new array is created when it is needed.
     """
     laid_out = p.dtype in ROUTINES and p.flags.carray and g.flags.c_contiguous and v.flags.carray
     if p.size > _BY_BLAS and laid_out:
@@ -199,7 +199,7 @@ def is_plain(
 ) -> bool:
     """Return True for ``v = momentum * v + g; p -= lr * v`` that may be in place.
 
-    Options are numbers, or variables, which may be anything at the next call.
+    Options are numbers, or variables, which may have any value at the next call.
     """
     others = (dampening, nesterov, weight_decay, maximize)
     known = type(momentum) is float and {type(x) for x in others} <= {bool, int, float}
@@ -231,7 +231,7 @@ def step_of_product(
     """
     product, size = product_adder(dtype, sizes), c_int64(sizes[0] * sizes[2])
     axpy, axpby = ROUTINES[dtype].axpy, ROUTINES[dtype].axpby
-    # the product of one row is computed on one thread; axpy would wake the others, and move half of p to their caches
+    # one thread computes the product of one row; axpy would wake the others, and move half of p to their caches
     alone = sizes[1] == 1
 
     def step(p: Any, a: Any, b: Any, v: Any, donate: bool, lr: float) -> Any:
@@ -254,9 +254,9 @@ def step_of_product(
 def step_of_gradient(sums: bool, rest: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function of ``v = momentum * v + g; p -= lr * v``.
 
-    It computes in place if the arrays may be overwritten, and ``otherwise`` into new ones. sums: g is the sum over the
-    rows of what is given. rest: the other operands of the gradient. The function's ``spare`` has the shape and dtype of
-    p, and is written into; ``rate`` is ``lr`` as p's operations take it.
+    It computes in place if the arrays may be overwritten; ``otherwise`` computes into new arrays. sums: g is the sum
+    over the rows of the operand. rest: the other operands of the gradient. The function's ``spare`` has the shape and
+    dtype of p, and is overwritten; ``rate`` is ``lr`` in the form that operations on p accept.
     """
 
     def step(p: Any, g: Any, v: Any, spare: Any, donate: bool, lr: float, rate: Any, momentum: Any) -> Any:
@@ -333,6 +333,6 @@ def adam_update(
 def _lift_period(beta: float) -> int:
     """Return the number of steps after which lifted numbers may be denormal.
 
-    They have decayed by e**12 then, and are 2**20 above denormal numbers at first.
+    By then they have decayed by e**12. At first they are 2**20 above denormal numbers.
     """
     return max(1, int(12 / -math.log(beta)))

@@ -252,7 +252,7 @@ def one_hot(x: Any, /, num_classes: int = -1) -> Any:
         raise DtypeError(f"one_hot: x must have an integer dtype, got {x.dtype}")
     if num_classes == -1:
         if 0 in x.shape:
-            raise ConfigurationError("one_hot: num_classes must be given if x is empty")
+            raise ConfigurationError("one_hot: num_classes must be an integer if x is empty, got None")
         num_classes = int(agrad.max(x)) + 1
     (num_classes,) = numbers("one_hot", "num_classes", num_classes, 1, 1)
     check_numbers("one_hot", "the classes", x, 0, num_classes - 1)

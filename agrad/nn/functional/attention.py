@@ -169,7 +169,7 @@ def scaled_dot_product_attention(
     array([[1., 2.]])
     """
     if is_causal and attn_mask is not None:
-        raise ConfigurationError("scaled_dot_product_attention: only one of attn_mask and is_causal=True can be given")
+        raise ConfigurationError("scaled_dot_product_attention: attn_mask must be None if is_causal=True, got a mask")
     share("scaled_dot_product_attention", "dropout_p", dropout_p)
     if enable_gqa:
         key, value = (_repeated(query, x, what) for what, x in (("key", key), ("value", value)))

@@ -32,7 +32,7 @@ def _checked_labels(name: str, shape: tuple[int, ...], labels: Any) -> None:
 
 
 def _kept(labels: Any, ignore_index: int) -> Any:
-    """Return where labels differ from ``ignore_index``, or None if all labels in a NumPy array do."""
+    """Return a mask of labels other than ``ignore_index``, or None if it is True for a whole NumPy array."""
     traced = isinstance(labels, agrad.Tensor) and labels.level.name in ("trace", "body")
     raw = labels.data if isinstance(labels, agrad.Tensor) else labels
     # a traced array has only the values of this call

@@ -129,7 +129,7 @@ def _lengths(
     """Return the lengths of the result, and the old step for one new step."""
     spatial = len(shape)
     if (size is None) == (factor is None):
-        raise ConfigurationError(f"interpolate: either size or scale_factor must be given, got {size!r} and {factor!r}")
+        raise ConfigurationError(f"interpolate: one of size and scale_factor must be None, got {size!r} and {factor!r}")
     if size is not None:
         if recompute:
             raise ConfigurationError("interpolate: recompute_scale_factor requires scale_factor, not size")

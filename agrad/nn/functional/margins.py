@@ -166,7 +166,7 @@ def multi_margin_loss(
 
 
 def _is_label(x: Any, labels: Any) -> Any:
-    """Return where the classes of each row are among its labels."""
+    """Return a mask of the classes of each row that are among its labels."""
     labels = agrad.expand_dims(agrad.astype(labels, agrad.int64), axis=-1)
     return agrad.any(agrad.equal(labels, places(x.shape[1], labels)), axis=1)
 

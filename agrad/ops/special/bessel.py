@@ -28,7 +28,7 @@ i1e = function(forms.i1e, lambda g, x: g * (decay_moment(x, k=2) - decay_moment(
 
 
 def _iv_rule(xp: Any, g: Any, v: Any, x: Any) -> Any:
-    # (I[v - 1] + I[v + 1]) / 2 for v >= 1, elsewhere I[v + 1] + v / x I[v], which asks for no lower order
+    # (I[v - 1] + I[v + 1]) / 2 for v >= 1, otherwise I[v + 1] + v / x I[v], which needs no lower order
     high = v >= 1
     first = iv(xp.where(high, v - 1, v + 1), x)
     second = iv(xp.where(high, v + 1, v), x)

@@ -163,9 +163,9 @@ def _uniform(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
 def iv(xp: Any, v: Any, x: Any) -> Any:
     """Return the modified Bessel function of real order v.
 
-    It has no derivative with respect to v here. x >= 0 unless v is an integer. The power series where v**2 + x**2 <
-    900, the uniform expansion beyond. A negative noninteger order uses the series up to x = 30, then I[-v] = I[v] + 2 /
-    pi sin(v pi) K[v].
+    It has no derivative with respect to v. x >= 0 unless v is an integer. It is computed by the power series for v**2 +
+    x**2 < 900, otherwise by the uniform expansion. A negative noninteger order uses the series up to x = 30, then I[-v]
+    = I[v] + 2 / pi sin(v pi) K[v].
 
     Examples
     --------
@@ -223,7 +223,7 @@ def _hankel(xp: Any, order: int, x: Any) -> tuple[Any, Any]:
 
 
 def _outer(xp: Any, x: Any) -> Any:
-    """Return abs(x) where the expansions for large x hold, elsewhere 8."""
+    """Return abs(x) if the expansions for large x are accurate, otherwise 8."""
     size = xp.abs(x)
     return xp.where((size > _NEAR) & (size < math.inf), size, xp.full_like(x, _NEAR))
 
@@ -266,7 +266,7 @@ def _second_kind(xp: Any, x: Any, near: Any, far: Any) -> Any:
 
 
 def _inner(xp: Any, x: Any) -> tuple[Any, Any]:
-    """Return x where the expansions for small x hold, elsewhere 1, and its square."""
+    """Return x if the expansions for small x are accurate, otherwise 1, and its square."""
     inner = xp.where((x > 0) & (x <= _NEAR), x, xp.ones_like(x))
     return inner, inner * inner
 
@@ -325,7 +325,7 @@ def jn(xp: Any, x: Any, *, n: int) -> Any:
     after, here = xp.zeros_like(x), xp.full_like(x, 1e-300)
     total, picked = xp.zeros_like(x), xp.zeros_like(x)
     for k in range(first, 0, -1):
-        # here stands for the order k
+        # here is used for the order k
         if k == n:
             picked = here
         if k % 2 == 0:

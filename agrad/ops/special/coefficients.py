@@ -1,7 +1,7 @@
 """Chebyshev coefficients of the generic special functions.
 
-By ``tests/make_special_tables.py``, with mpmath. Each tuple is the interpolant at the Chebyshev points of the function
-and the interval that its comment names, the constant term first, cut where the terms fall below 1e-18.
+They were computed by ``tests/make_special_tables.py``, with mpmath. Each tuple is the interpolant at the Chebyshev
+points of the function and the interval in its comment, the constant term first, cut where the terms fall below 1e-18.
 """
 
 # the positive root of digamma, as the sum of two floats

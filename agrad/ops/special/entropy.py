@@ -30,7 +30,7 @@ __all__ = [
 
 
 def _log_rule(xp: Any, g: Any, x: Any) -> Any:
-    # infinite at 0, but for a tangent that is 0: along it only the other argument moves
+    # infinite at 0, except for a tangent that is 0: along it only the other argument changes
     still = (g == 0) & (x == 0)
     return xp.where(still, xp.zeros_like(g), g / xp.where(still, xp.ones_like(x), x))
 
@@ -39,7 +39,7 @@ edge_log = elementwise(
     "special.edge_log",
     _log_rule,
     forward=lambda xp, x, /: xp.log(x),
-    doc="Return the logarithm of each element, for the slope of a function that is finite at 0.",
+    doc="Return the logarithm of each element, for the derivative of a function that is finite at 0.",
     public=False,
 )
 
@@ -48,7 +48,7 @@ def _or_zero(xp: Any, drop: Any, value: Any) -> Any:
     return xp.where(drop, xp.zeros_like(value), value)
 
 
-# Masks act only where the function has no derivative: wider ones would remove mixed derivatives.
+# Masks act only at points without a derivative: wider ones would remove mixed derivatives.
 
 
 def _by_factor(xp: Any, g: Any, x1: Any, x2: Any, log: Any, low: float) -> Any:
@@ -63,9 +63,9 @@ def _by_argument(xp: Any, g: Any, x1: Any, x2: Any, low: float) -> Any:
 
 
 def _domain(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
-    """Return where the function is a number, both arguments, and where both are 0.
+    """Return masks for valid arguments and for two zeros, and both arguments.
 
-    Arguments outside are replaced by ones.
+    Invalid arguments are replaced by ones.
     """
     inside = (x >= 0) & (y > 0)
     ones = xp.ones_like(x), xp.ones_like(y)
@@ -73,7 +73,7 @@ def _domain(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _entropy_by_x(xp: Any, g: Any, x: Any, y: Any, constant: float) -> Any:
-    # at x = 0 the slope is infinite; where the value is infinite the derivative is NaN, at x = y = 0 it is 0
+    # at x = 0 the derivative is infinite; for an infinite value it is NaN, at x = y = 0 it is 0
     inside, x1, y1, origin = _domain(xp, x, y)
     log = forms.log_ratio(xp, x1, y1, edge_log) + constant
     return g * xp.where(inside, log, xp.where(origin, xp.zeros_like(log), x * y * math.nan))
@@ -153,7 +153,7 @@ def logsumexp(a: Any, axis: Axes = None, b: Any = None, keepdims: bool = False, 
     a, b = floating("logsumexp", a, 1.0 if b is None else b)
     axes = axes_of(axis, a if len(a.shape) >= len(b.shape) else b)
     lowest = where(b == 0, -math.inf, a)
-    # of no elements there is no greatest
+    # without elements there is no maximum
     top = (max_ if size(lowest.shape) else sum_)(lowest, axis=axes, keepdims=True)
     top = where((top < math.inf) & (top > -math.inf), top, 0.0)
     total = sum_(exp(where(b == 0, 0.0, a - top)) * b, axis=axes, keepdims=True)

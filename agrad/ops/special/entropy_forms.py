@@ -88,7 +88,7 @@ def entr(xp: Any, x: Any) -> Any:
 def log_ratio(xp: Any, x: Any, y: Any, log: Any = None) -> Any:
     """Return log(x / y) for x >= 0, y > 0, without overflow or underflow.
 
-    Accurate where they are close. ``log``: the logarithm of ``x`` where they are not.
+    Accurate for close arguments. ``log``: the logarithm of ``x``, for arguments that are not close.
     """
     ratio = x / y
     near = (ratio > 0.5) & (ratio < 2)
@@ -105,9 +105,9 @@ def _relative(xp: Any, x: Any, y: Any, rest: Any, at_zero: Any) -> Any:
 
 
 def rel_entr(xp: Any, x1: Any, x2: Any) -> Any:
-    """Return the relative entropy x1 log(x1 / x2) where both are positive.
+    """Return the relative entropy x1 log(x1 / x2) for positive arguments.
 
-    It is 0 at x1 = 0, x2 >= 0, and infinite elsewhere.
+    It is 0 at x1 = 0, x2 >= 0, and otherwise infinite.
 
     Examples
     --------

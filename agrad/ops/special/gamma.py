@@ -58,7 +58,7 @@ _zeta = function(
 def zeta(x: Any, q: Any = 1.0, /) -> Any:
     """Return Hurwitz's zeta function, the sum over k >= 0 of (q + k)**-x.
 
-    It is Riemann's where q is 1.
+    For q = 1 it is the Riemann zeta function.
 
     Parameters
     ----------

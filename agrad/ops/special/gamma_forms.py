@@ -111,7 +111,7 @@ def gamma(xp: Any, x: Any) -> Any:
     reflected = math.pi / (xp.where(sine == 0, xp.ones_like(x), sine) * positive)
     reflected = nan_where(xp, (sine == 0) | xp.isinf(x), reflected)
     inside = positive / xp.where(x == 0, xp.ones_like(x), x)
-    # at 0 the sign of the zero gives the side of the pole
+    # at 0 the sign of the zero determines the side of the pole
     inside = xp.where(x == 0, xp.where(xp.signbit(x), -math.inf, xp.full_like(x, math.inf)), inside)
     out = xp.where(left, reflected, xp.where(inner, inside, positive))
     return xp.where(xp.isnan(x), x, out)
@@ -247,7 +247,7 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     place = xp.where(left, 1 - x, x)
     sign = xp.where(order / 2 == xp.floor(order / 2), -xp.ones_like(order), 1.0)  # (-1)**(n + 1)
     found = sign * gamma(xp, order + 1) * zeta(xp, order + 1, place)
-    # the sum over all integers k of (x + k)**-(n + 1), less the terms of k < 0, which are those of 1 - x
+    # the sum over all integers k of (x + k)**-(n + 1), minus the terms of k < 0, which are the terms of 1 - x
     rest = xp.where(left & xp.isfinite(x), x - xp.floor(x), xp.full_like(x, 0.25))
     whole = rest == 0
     rest = xp.where(whole, xp.full_like(x, 0.25), rest)

@@ -9,7 +9,7 @@ __all__ = ["hyp2f1"]
 
 
 def _rule(xp: Any, g: Any, a: Any, b: Any, c: Any, z: Any) -> Any:
-    # the factor a b / c, and no other value where it is 0: the next function may be infinite there
+    # the factor a b / c, and no other value if it is 0: the next function may be infinite there
     factor = xp.where(a == c, b, xp.where(b == c, a, a * b / xp.where(c == 0, xp.ones_like(c), c)))
     factor = xp.where((c == 0) & (a != c) & (b != c), xp.full_like(factor, float("nan")), factor)
     place = xp.where(factor == 0, xp.zeros_like(z), z)

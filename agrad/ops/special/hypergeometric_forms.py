@@ -1,7 +1,8 @@
 """The generic form of Gauss's hypergeometric function.
 
-Abramowitz and Stegun, chapter 15. Sums have as many terms as parameters up to ``_LARGEST`` need, and each comes with an
-estimate of its absolute error, by which ``hyp2f1`` chooses between formulas, and gives NaN where none has the digits.
+Abramowitz and Stegun, chapter 15. Sums have as many terms as parameters up to ``_LARGEST`` need. Each sum comes with an
+estimate of its absolute error, by which ``hyp2f1`` chooses between formulas. The result is NaN if no formula is
+accurate enough.
 """
 
 import math
@@ -18,7 +19,7 @@ _BLOCKS = 6
 _MIDDLE = 0.75
 _LARGEST = 64.0
 _ROUNDING = 16
-"""The error of a term, in units of its last place."""
+"""The error of a term, in units in the last place."""
 
 
 def _nonpositive(xp: Any, x: Any) -> Any:
@@ -33,7 +34,7 @@ def _minus(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _places(xp: Any, like: Any) -> Any:
-    """Return the numbers of a block's terms, on an axis behind those of ``like``."""
+    """Return the indices of a block's terms, on an axis after the axes of ``like``."""
     one = xp.ones_like(like)
     return xp.stack([k * one for k in range(_BLOCK)], axis=-1)
 
@@ -77,7 +78,7 @@ def _around_one(xp: Any, p: Sequence[Any], m: Any, e: Any, x: Any) -> tuple[Any,
 
     ``p``: a, b, c - b, c - a and what they lack. With s = m + e = c - a - b >= 0 and m whole u is
     x**s F(c - a, c - b; 1 + s; x), and v is F(a, b; 1 - s; x) - k / e * u if m > 0, (F(a, b; 1 - s; x) - u) / e if not.
-    Both have limits for e = 0: quotients of differences by e have a recurrence of their own.
+    Both have limits for e = 0: there is a recurrence for quotients of differences by e.
     """
     one, zero = xp.ones_like(x), xp.zeros_like(x)
     step = xp.where(e == 0, -xp.log(x), -xp.expm1(e * xp.log(x)) / xp.where(e == 0, one, e))

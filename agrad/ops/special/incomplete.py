@@ -14,7 +14,7 @@ __all__ = ["betainc", "gammainc", "gammaincc"]
 
 
 def _masked_log(xp: Any, x: Any) -> tuple[Any, Any]:
-    """Return log(x), with 0 where x is not positive, and where it is positive."""
+    """Return log(x), with 0 for x that is not positive, and the mask of positive x."""
     inside = x > 0
     return xp.log(xp.where(inside, x, xp.ones_like(x))), inside
 

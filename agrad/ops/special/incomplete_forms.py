@@ -2,8 +2,8 @@
 
 Both are integrals of a density. Their derivatives with respect to the parameters are integrals of the density times a
 polynomial in its logarithmic derivatives. In the variable log(t), or logit(t), the density falls monotonically from the
-argument away from the mode. The smaller of the two tails is integrated with Gauss-Legendre nodes, up to where the
-integrand has fallen by exp(-FALL): nothing cancels.
+argument away from the mode. The smaller of the two tails is integrated with Gauss-Legendre nodes, up to the point at
+which the integrand has fallen by exp(-FALL): nothing cancels.
 """
 
 import math
@@ -18,7 +18,7 @@ from agrad.ops.special.series import chebyshev, log1p_minus, nan_where, polynomi
 FALL = 40.0
 NODES = 48
 AT_ONCE = 1 << 14
-"""The most elements, at all nodes together, that are computed at once: the fewer calls then take less time."""
+"""The maximum number of elements, at all nodes together, computed at once. Fewer calls need less time."""
 
 
 def bell(n: int, slopes: Callable[[int], Any]) -> Any:
@@ -30,9 +30,9 @@ def bell(n: int, slopes: Callable[[int], Any]) -> Any:
 
 
 def bell_pair(n: int, m: int, slopes: Callable[[int, int], Any]) -> Any:
-    """Return the derivative of exp(f(a, b)), n times by a and m by b, divided by it.
+    """Return the mixed derivative of exp(f(a, b)) of orders n and m, divided by it.
 
-    ``slopes(i, j)`` is the derivative of f.
+    n counts derivatives with respect to a, m with respect to b. ``slopes(i, j)`` is the derivative of f.
     """
     known: dict[tuple[int, int], Any] = {(0, 0): 1.0}
     for j in range(1, m + 1):
@@ -56,7 +56,7 @@ def _expm1_minus(xp: Any, s: Any) -> Any:
 
 
 def log_digamma_gap(xp: Any, z: Any) -> Any:
-    """Return log(z) - digamma(z) for z > 0, accurate where z is large."""
+    """Return log(z) - digamma(z) for z > 0, accurate for large z."""
     large = z >= 10
     far = xp.where(large, z, xp.full_like(z, 10.0))
     square = 1 / (far * far)
@@ -67,7 +67,7 @@ def log_digamma_gap(xp: Any, z: Any) -> Any:
 def _log_quotient(xp: Any, u: Any, exactly: Any) -> tuple[Any, Any]:
     """Return log(1 + u) - u and log(1 + u).
 
-    The latter is ``exactly`` for u far from 0.
+    log(1 + u) is ``exactly`` for u far from 0.
     """
     small = xp.abs(u) < 0.5
     near = xp.where(small, u, xp.zeros_like(u))
@@ -130,7 +130,7 @@ def _small_gamma(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
             sums[j] = sums[j] - power * (k * (-1) ** j * math.factorial(j)) / (a + k) ** (j + 1)
     half = a < 0.5
     low, high = xp.where(half, a, xp.zeros_like(a)), xp.where(half, xp.ones_like(a), a)
-    # log(gamma(1 + a)), without rounding 1 + a where a is small
+    # log(gamma(1 + a)), without rounding 1 + a for small a
     near = (1 + low) * low * chebyshev(GAMMALN, 1.5, 2.5, 2 + low) - xp.log1p(low)
     log_gamma = xp.where(half, near, high * (high - 1) * chebyshev(GAMMALN, 1.5, 2.5, 1 + high))
     log_x = xp.log(x)
@@ -148,8 +148,8 @@ def _small_gamma(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
 def _gamma_tail(xp: Any, a: Any, x: Any, lower: Any, n: int) -> Any:
     """Return the integral of the density, or of its n-th derivative in a.
 
-    Over t < x where ``lower``, over t > x elsewhere. It is below the mode in log(t), x < a, where ``lower``, and above
-    it elsewhere.
+    It is over t < x if ``lower``, otherwise over t > x. It is below the mode in log(t), x < a, if ``lower``, otherwise
+    above it.
     """
     front, quotient = _gamma_front(xp, a, x)
     side = xp.where(lower, -1.0, xp.ones_like(x))
@@ -224,7 +224,7 @@ def gammainc(xp: Any, a: Any, x: Any) -> Any:
 def gammaincc(xp: Any, a: Any, x: Any) -> Any:
     """Return the regularized upper incomplete gamma function.
 
-    It is 1 - gammainc(a, x), accurate where it is small.
+    It is 1 - gammainc(a, x), accurate if the result is small.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def _log_slopes(
     """Return the derivatives in the parameters of the logarithm of a beta term.
 
     The term is x**at y**b gamma(at + b) / (gamma(top) gamma(b)); the parameters are those before the exchange.
-    ``quotients``: the logarithms that ``_beta_front`` returns. ``orders``: the highest order that is asked for.
+    ``quotients``: the logarithms that ``_beta_front`` returns. ``orders``: the highest order that is requested.
     """
     gap_sum = log_digamma_gap(xp, at + b)
     by_a = quotients[0] + log_digamma_gap(xp, at) - gap_sum - (0 if top is at else 1 / at)
@@ -324,7 +324,7 @@ def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m:
     """Return the integral from 0 to x of the density (a, b), or its derivative.
 
     For x at or below the mean. I(a, b) = x**a y**b / (a beta(a, b)) + I(a + 1, b) raises a first; Abramowitz and Stegun
-    26.5.16. ``swapped``: True where a and b are exchanged, and ``n`` counts derivatives with respect to b.
+    26.5.16. ``swapped``: True if a and b are exchanged, and ``n`` counts derivatives with respect to b.
     """
     total = xp.zeros_like(x)
     derivative = n + m > 0
@@ -352,7 +352,7 @@ def _beta_tail(xp: Any, a: Any, b: Any, x: Any, y: Any, swapped: Any, n: int, m:
         fall, _log = parts(end)
         steep = slope + whole * y * xp.expm1(end) * x / (1 + y * xp.expm1(end))
         end = end - (fall - FALL) / steep
-    # the integral is split at t = 1/2, where the poles of the integrand are nearest
+    # the integral is split at t = 1/2, the point nearest to the poles of the integrand
     middle = xp.maximum(xp.log(x) - xp.log(y), xp.zeros_like(x))
     middle = xp.minimum(middle, end)
     slopes = _log_slopes(xp, at, at, b, quotients, swapped, n + m) if derivative else None

@@ -69,7 +69,7 @@ def _scaled_tail(xp: Any, size: Any) -> Any:
 
 def erf(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
-    # beside 1 the rounding of the square does not matter
+    # compared with 1, the rounding of the square is negligible
     near = xp.clip(size, 0.0, 6.0)
     far = 1 - xp.exp(-near * near) * _scaled_tail(xp, near)
     out = xp.where(size < _CUT, _near(xp, x), xp.sign(x) * far)
@@ -79,7 +79,7 @@ def erf(xp: Any, x: Any) -> Any:
 def erfc(xp: Any, x: Any) -> Any:
     """Return the complementary error function 1 - erf(x).
 
-    Accurate where it is small.
+    Accurate if the result is small.
 
     Examples
     --------
@@ -118,8 +118,8 @@ def erfcx(xp: Any, x: Any) -> Any:
 def scaled_ierfc(xp: Any, x: Any, *, n: int) -> Any:
     """Return exp(x**2) times the n-fold integral of erfc from x to infinity, n >= 1.
 
-    For x < 2 upward by 2 n e[n] = e[n - 2] - 2 x e[n - 1], which only adds where x is negative; beyond, by the
-    ratios e[n] / e[n - 1] from far above downward, as for any minimal solution. Abramowitz and Stegun 7.2.5.
+    For x < 2 upward by 2 n e[n] = e[n - 2] - 2 x e[n - 1], which only adds for negative x; otherwise by the ratios
+    e[n] / e[n - 1] from far above downward, as for any minimal solution. Abramowitz and Stegun 7.2.5.
     """
     low = xp.where(x < 2.0, x, xp.full_like(x, 2.0))
     before, up = xp.full_like(x, 2 / math.sqrt(math.pi)), erfcx(xp, low)

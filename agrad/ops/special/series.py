@@ -47,7 +47,7 @@ def exp_minus_square(xp: Any, x: Any, *, half: bool = False) -> Any:
 
 
 def log1p_minus(xp: Any, u: Any) -> Any:
-    """Return log(1 + u) - u for u > -1, accurate where u is small.
+    """Return log(1 + u) - u for u > -1, accurate for small u.
 
     By log(1 + u) = 2 atanh(w), w = u / (2 + u).
     """
@@ -68,5 +68,5 @@ def sin_pi(xp: Any, x: Any) -> Any:
 
 
 def nan_where(xp: Any, condition: Any, value: Any) -> Any:
-    """Return ``value``, but NaN where ``condition`` holds."""
+    """Return ``value``, or NaN if ``condition`` is true."""
     return xp.where(condition, value * 0 + math.nan, value)

@@ -46,11 +46,11 @@ def function(
 def function(form: Callable[..., Any], *rules: Rule, native: bool = True, public: bool = True) -> Any:
     """Define the primitive ``special.<name>`` by its generic form.
 
-    ``form`` is a function of ``(xp, arrays, *, settings)``, on float64 arrays that broadcast. It defines the name,
-    arguments and docstring. ``rules``: one for each array, ``g`` times the partial derivative, or None where it is
-    decided that there is none. ``native``: a function of that name in the backend replaces the generic form.
-    ``public``: publish the function in ``agrad.special``; of several arguments, numbers and integers take the others'
-    floating dtype. Otherwise the result is the operation itself.
+    ``form`` is a function of ``(xp, arrays, *, options)``, on float64 arrays that broadcast. It defines the name,
+    arguments and docstring. ``rules``: one for each array, ``g`` times the partial derivative, or None if the function
+    has no derivative with respect to it. ``native``: a function of that name in the backend replaces the generic form.
+    ``public``: publish the function in ``agrad.special``. With several arguments, numbers and integers get the floating
+    dtype of the others.
     """
     name = form.__name__
 

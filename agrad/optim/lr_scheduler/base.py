@@ -81,7 +81,7 @@ class LRScheduler:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
                 raise ConfigurationError(
-                    f"{what}: group {k} must have initial_lr if last_epoch is given. Create the scheduler without "
+                    f"{what}: group {k} must have initial_lr if last_epoch is passed. Create the scheduler without "
                     "last_epoch, and load its state."
                 )
         self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]

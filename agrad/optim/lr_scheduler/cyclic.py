@@ -104,7 +104,7 @@ class OneCycleLR(_Cyclic):
         what = "OneCycleLR"
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                raise ConfigurationError(f"{what}: total_steps, or both epochs and steps_per_epoch, must be given")
+                raise ConfigurationError(f"{what}: total_steps, or both epochs and steps_per_epoch, must be passed")
             total_steps = integer(what, "epochs", epochs) * integer(what, "steps_per_epoch", steps_per_epoch)
         self.total_steps: int = integer(what, "total_steps", total_steps)
         self.anneal_strategy: Any = one_of(what, "anneal_strategy", anneal_strategy, ("cos", "linear"))

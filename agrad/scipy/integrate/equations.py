@@ -144,7 +144,7 @@ def odeint(
     """Solve ``dy/dt = func(y, t, *args)`` at the times ``t``.
 
     Like ``scipy.integrate.odeint``, differentiable with respect to ``y0`` of shape (m,) or (), ``t`` of shape (n,) and
-    ``args``. The result has shape (n, m). The tolerances are also those of the derivatives. ``func`` is computed with
+    ``args``. The result has shape (n, m). The same tolerances apply to the derivatives. ``func`` is computed with
     agrad.
 
     The method is the Dormand-Prince method of ``agrad.odeint``, which is not suited to stiff equations, unlike the

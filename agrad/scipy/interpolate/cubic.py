@@ -16,14 +16,14 @@ from agrad.scipy.shared import arrays, ratio
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator"]
 
 Slopes = Callable[[Any, Any, Any], Any]
-"""Derivatives at the nodes from steps (n - 1, 1), slopes of chords, and values (n, k)."""
+"""Derivatives at the nodes from steps (n - 1, 1), slopes of secants, and values (n, k)."""
 
 
 class CubicHermiteSpline(PPoly):
     """Piecewise cubic with given values and derivatives.
 
     Like ``scipy.interpolate.CubicHermiteSpline``, differentiable with respect to ``x``, ``y`` and ``dydx``. ``dydx``
-    has the shape of ``y``, n is at least 2, and the methods are those of ``PPoly``.
+    has the shape of ``y``, n is at least 2, and the methods are the same as of ``PPoly``.
 
     Examples
     --------
@@ -74,11 +74,11 @@ def _monotone(h: Any, chord: Any, y: Any) -> Tensor:
         return agrad.concat([chord, chord], axis=0)
     before, after = chord[:-1, :], chord[1:, :]
     w1, w2 = 2 * h[1:, :] + h[:-1, :], h[1:, :] + 2 * h[:-1, :]
-    # the weighted harmonic mean of slopes of one sign, and 0 where one is 0 or they differ in sign
+    # the weighted harmonic mean of slopes of one sign, and 0 if one is 0 or they differ in sign
     good = (agrad.sign(before) == agrad.sign(after)) & (before != 0) & (after != 0)
     one = agrad.ones_like(before)
     mean = (w1 + w2) / (w1 / agrad.where(good, before, one) + w2 / agrad.where(good, after, one))
-    # a slope of NaN has the sign of none, and is kept
+    # a NaN slope has no sign, and is kept
     inner = agrad.where(good, mean, agrad.where(agrad.isnan(before + after), before + after, agrad.zeros_like(mean)))
     first = _monotone_end(h[:1, :], h[1:2, :], chord[:1, :], chord[1:2, :])
     last = _monotone_end(h[-1:, :], h[-2:-1, :], chord[-1:, :], chord[-2:-1, :])
@@ -86,7 +86,7 @@ def _monotone(h: Any, chord: Any, y: Any) -> Tensor:
 
 
 class PchipInterpolator(CubicHermiteSpline):
-    """Piecewise cubic that is monotone where the data are.
+    """Piecewise cubic that is monotone in intervals in which the data are monotone.
 
     Like ``scipy.interpolate.PchipInterpolator``, for real ``y`` and n at least 2, with the methods of ``PPoly``. If the
     differences change sign at a node, the derivative there is 0, with gradient 0.
@@ -124,7 +124,7 @@ def _akima(modified: bool) -> Slopes:
             return agrad.concat([chord, chord], axis=0)
         one, two = chord[:1, :], chord[1:2, :]
         last, before = chord[-1:, :], chord[-2:-1, :]
-        # two chords beyond each end, whose slopes continue in equal steps
+        # two secants beyond each end, whose slopes continue in equal steps
         m = agrad.concat([3 * one - 2 * two, 2 * one - two, chord, 2 * last - before, 3 * last - 2 * before], axis=0)
         change = agrad.abs(m[1:, :] - m[:-1, :])
         if modified:
@@ -170,7 +170,7 @@ class Akima1DInterpolator(CubicHermiteSpline):
 
 
 def _solve(lower: Any, main: Any, upper: Any, right: Any) -> Tensor:
-    """Solve a system whose matrix has three diagonals, and corners where the first and last row reach round."""
+    """Solve a system with a periodic tridiagonal matrix."""
     eye = agrad.eye(main.shape[0], dtype=main.dtype, backend=main.backend, device=main.device)
     matrix = main * eye + lower * agrad.roll(eye, -1, axis=1) + upper * agrad.roll(eye, 1, axis=1)
     return agrad.linalg.solve(agrad.astype(matrix, right.dtype), right)

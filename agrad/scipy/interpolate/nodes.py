@@ -1,4 +1,4 @@
-"""Places and values to interpolate."""
+"""Points and values to interpolate."""
 
 from typing import Any
 

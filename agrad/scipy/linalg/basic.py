@@ -160,7 +160,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
 def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Tensor:
     """Return the norm of vectors or matrices.
 
-    Like ``scipy.linalg.norm``: real, 0 for empty input. The orders are those of ``agrad.linalg.vector_norm`` and
+    Like ``scipy.linalg.norm``: real, 0 for empty input. The orders are the same as of ``agrad.linalg.vector_norm`` and
     ``agrad.linalg.matrix_norm``.
 
     Examples

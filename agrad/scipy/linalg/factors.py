@@ -41,7 +41,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     """Return the Cholesky factor of each matrix, for ``cho_solve``.
 
     Like ``scipy.linalg.cho_factor``: ``a`` and the factor have shape (..., n, n). The other triangle of the factor is
-    0, where SciPy leaves elements of ``a``.
+    0, and SciPy leaves elements of ``a`` there.
 
     Examples
     --------

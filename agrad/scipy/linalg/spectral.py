@@ -44,7 +44,7 @@ def _change(xp: Any, t: Any, a: Any) -> Any:
 
 
 def _over(xp: Any, x: Any) -> Any:
-    """Return 1 / x, and NaN where x is 0."""
+    """Return 1 / x, and NaN if x is 0."""
     return xp.where(x == 0, xp.full_like(x, math.nan), 1 / xp.where(x == 0, xp.ones_like(x), x))
 
 
@@ -88,12 +88,12 @@ def polar(a: Any, side: str = "right") -> Any:
 
 
 def _within(good: Any, values: Any) -> Any:
-    """Return the matrices where ``good`` holds, and NaN where not."""
+    """Return the matrices for which ``good`` is true, and NaN for the others."""
     return agrad.where(agrad.reshape(good, (*good.shape, 1, 1)), values, values * math.nan)
 
 
 def _few(rest: Any, a: Tensor) -> Any:
-    """Return True where the matrices ``rest`` are at most half of the digits of ``a``."""
+    """Return True for matrices ``rest`` that are at most half of the digits of ``a``."""
     eps = float(np.finfo(a.dtype.name).eps)
     return agrad.linalg.matrix_norm(agrad.stop_gradient(rest)) <= eps**0.5 * agrad.linalg.matrix_norm(a)
 

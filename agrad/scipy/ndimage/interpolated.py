@@ -26,7 +26,7 @@ _MARGIN = 12
 def _inside(c: Tensor, n: int, order: int, mode: str) -> Tensor:
     """Return coordinates brought between the first and the last element by a mode."""
     if mode == "wrap":
-        # the last element stands where the first one comes again; which of them counts there is SciPy's choice
+        # the last element has the position at which the first one repeats; SciPy determines which of them is used
         if n == 1:
             return c * 0.0
         left, right = n - 1.0 - agrad.remainder(-c, n - 1.0), agrad.remainder(c, n - 1.0)
@@ -42,7 +42,7 @@ def _inside(c: Tensor, n: int, order: int, mode: str) -> Tensor:
         last = agrad.where(c < 0, agrad.full_like(c, n - 1.0 + twice), agrad.full_like(c, float(n)))
         c = agrad.remainder(agrad.where(c < 0, -c - twice, c), period)
         return agrad.where(c < last, c, period - twice - c)
-    # a spline of a higher order ends where its coefficients do, not at the last element
+    # a spline of a higher order ends at its last coefficient, not at the last element
     reach = 0.0 if order < 2 else float(order)
     return agrad.clip(c, -reach, n - 1.0 + reach) if mode == "nearest" else c
 

@@ -25,7 +25,7 @@ def _neighbours(
         raise DtypeError(f"{name}: input must be real, as complex numbers have no order")
     chosen = ascending_axes(name, axes, x.ndim)
     if (size is None) == (footprint is None):
-        raise ConfigurationError(f"{name}: exactly one of size and footprint must be given")
+        raise ConfigurationError(f"{name}: exactly one of size and footprint must be passed")
     mask = (
         np.ones(one_each(name, "size", size, len(chosen)), bool) if footprint is None else np.asarray(footprint, bool)
     )

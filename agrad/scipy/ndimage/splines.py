@@ -70,7 +70,7 @@ def spline_filter1d(
     Notes
     -----
     The recursive filters of Unser, Aldroubi and Eden, B-spline signal processing II, IEEE Trans. Signal Process. 41
-    (1993), as a convolution with their response, cut off where it is 0 to rounding.
+    (1993), as a convolution with their response, cut off when it is 0 to rounding.
 
     Examples
     --------

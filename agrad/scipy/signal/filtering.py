@@ -53,7 +53,7 @@ def _filtered(b: Tensor, a: Tensor, x: Tensor, zi: Tensor | None) -> tuple[Tenso
     b, a = b / a[0], a / a[0]
     n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
     state = zeros((*x.shape[:-1], order), x) if zi is None else zi
-    # what a state holds at first comes to the output one by one, beside the inputs
+    # the initial values of a state are added to the output one by one, with the inputs
     fed = agrad.pad(state, [*[(0, 0)] * (x.ndim - 1), (0, n)])
     b = agrad.pad(b, (0, order + 1 - b.shape[0]))
     if a.shape[0] == 1 or not x.size:

@@ -12,7 +12,7 @@ from agrad.interop.arguments import axis_of, is_complex
 from agrad.scipy.fft import next_fast_len
 
 LONGEST = 64
-"""Elements of the smaller array up to which a convolution is direct where the caller leaves the method open."""
+"""Elements of the smaller array up to which a convolution is direct if the caller does not set the method."""
 
 MODES = {
     "reflect": "symmetric",
@@ -64,7 +64,7 @@ def windows(x: Tensor, length: int, axis: int) -> Tensor:
 
 
 def correlated(x: Tensor, kernel: Tensor) -> Tensor:
-    """Return the sums of products with ``kernel`` where it fits on the last axes.
+    """Return the sums of products with ``kernel`` at positions inside the last axes.
 
     The kernel has as many axes as the windows. Axes of ``x`` before them are batch axes. Nothing is conjugated.
     """

@@ -1,6 +1,6 @@
 """Windows by the names of ``scipy.signal.windows``.
 
-They are Tensors where an array parameter is, otherwise where ``agrad.numpy`` creates arrays. Parameters that are floats
+They are Tensors if an array parameter is one. Otherwise ``agrad.numpy`` selects the backend. Parameters that are floats
 are differentiated.
 """
 
@@ -305,7 +305,7 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Tensor:
     """Return a window by its name.
 
     Like ``scipy.signal.get_window``: shape (Nx,), differentiable with respect to parameters in ``window``. The names
-    are those of the functions in ``agrad.scipy.signal.windows``. SciPy abbreviations are not supported.
+    are the same as of the functions in ``agrad.scipy.signal.windows``. SciPy abbreviations are not supported.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from agrad.scipy.shared import function
 
 
 class _Factors:
-    """LU factors of a sparse matrix, for each dtype that is asked for.
+    """LU factors of a sparse matrix, for each requested dtype.
 
     They are a keyword argument of an operation, equal only to themselves.
     """

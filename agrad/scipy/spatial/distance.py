@@ -82,7 +82,7 @@ def _real(*xs: Tensor) -> None:
 
 
 def _unit(u: Tensor, w: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the unit vector, 0 of a zero vector, and where there is a unit vector.
+    """Return the unit vector, 0 for a zero vector, and a mask of nonzero vectors.
 
     NaN would reach the derivative of every row of a table, also from pairs that have no part in the result.
     """
@@ -353,7 +353,7 @@ def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, k
     # a class that neither has is of no part; its logarithm would make a derivative of NaN
     none = (p == 0) & (q == 0)
     mean = agrad.where(none, agrad.ones_like(mean), mean)
-    # totals stand beside the mean, not below the classes: 0 * log(0) keeps no infinite derivative by them
+    # totals are separate from the mean, so that 0 * log(0) has no infinite derivative with respect to them
     sums = [
         agrad.sum(
             agrad.special.rel_entr(agrad.where(none, total * mean, x), total * mean) / total,
@@ -440,7 +440,7 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
     """Return the distances between the vectors of a table.
 
     Like ``scipy.spatial.distance.pdist``: ``X`` of shape (m, k) is real, the result has shape (m (m - 1) / 2,). The
-    other arguments are those of ``cdist``.
+    other arguments are the same as of ``cdist``.
 
     Examples
     --------

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def chosen(mask: Tensor, x: Tensor, other: Any) -> Tensor:
-    """Return ``x`` where the mask is True, otherwise ``other``."""
+    """Return ``x`` if the mask is True, otherwise ``other``."""
     return agrad.where(mask, x, agrad.full_like(x, other) if isinstance(other, (int, float)) else other)
 
 
 def nowhere(mask: Tensor) -> bool:
     """Return True if the mask is known to hold nowhere.
 
-    False where values cannot be read. Dask computes the mask.
+    False if values cannot be read. Dask computes the mask.
     """
     try:
         return not bool(agrad.any(mask))
@@ -40,7 +40,7 @@ def nowhere(mask: Tensor) -> bool:
 
 
 def everywhere(mask: Tensor) -> bool:
-    """Return True if the mask holds everywhere, where looking at values is free."""
+    """Return True if the mask is True for all elements, and reading it is free."""
     return not may_hold(np.logical_not, mask)
 
 
@@ -65,7 +65,7 @@ def log1mexp(x: Any) -> Any:
 class Given(NamedTuple):
     """Arguments of a method in their common shape.
 
-    Where ``inside`` does not hold, ``z`` is a point of the support, and where the parameters are not valid, they are
+    If ``inside`` is false, ``z`` is a point of the support, and if the parameters are not valid, they are
     replaced by valid ones: formulas and their derivatives are finite everywhere.
     """
 
@@ -120,7 +120,7 @@ def of_parameters(name: str, what: str, f: Callable[..., Any]) -> Callable[..., 
 def moment(name: str, what: str, f: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method ``f(distribution, loc, scale, *shapes)``.
 
-    It is NaN where parameters are not valid.
+    It is NaN for invalid parameters.
     """
     return of_parameters(name, what, lambda d, args, kwds: d._moment(functools.partial(f, d), args, kwds))
 
@@ -169,7 +169,7 @@ class Distribution(Drawing):
         return [values.get(name, {"loc": 0.0, "scale": 1.0}.get(name)) for name in (*self.shapes, "loc", "scale")]
 
     def _parameters(self, values: Sequence[Tensor]) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
-        """Return shape parameters, location, scale, and where they are not valid."""
+        """Return shape parameters, location, scale, and a mask of invalid ones."""
         *shapes, loc, scale = values
         ok = (scale > 0) & ~agrad.isnan(loc)
         if shapes:
@@ -202,7 +202,7 @@ class Distribution(Drawing):
         return chosen(bad, agrad.full_like(out, agrad.nan), agrad.where(inside, out, ends) * scale + loc)
 
     def _moment(self, f: Callable[..., Any], args: Sequence[Any], kwds: dict[str, Any]) -> Tensor:
-        """Return ``f(loc, scale, *shapes)``, NaN where the parameters are not valid."""
+        """Return ``f(loc, scale, *shapes)``, NaN for invalid parameters."""
         values = agrad.broadcast_arrays(*arrays(*self._bound(args, kwds)))
         shapes, loc, scale, bad = self._parameters(values)
         return chosen(bad, agrad.full_like(loc, agrad.nan), f(loc, scale, *shapes) + agrad.zeros_like(loc))

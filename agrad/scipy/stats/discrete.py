@@ -94,7 +94,7 @@ class Binom(_Counted):
         return log_beta_density(k + 1, n - k + 1, p) - agrad.log1p(n)
 
     def _tails(self, k: Tensor, n: Tensor, p: Tensor) -> tuple[Tensor, ...]:
-        """Return where k is n, the parameters, and the two probabilities elsewhere."""
+        """Return the mask k == n, the parameters, and the two probabilities for other k."""
         n = agrad.stop_gradient(n)
         last = k >= n
         k, n = chosen(last, agrad.zeros_like(k), k), chosen(last, agrad.ones_like(n), n)

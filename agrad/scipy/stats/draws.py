@@ -27,8 +27,8 @@ class Drawing:
     def rvs(self, *args: Any, **kwds: Any) -> Any:
         """Return random numbers, drawn on the host by SciPy.
 
-        The arguments are those of the SciPy method. The result is a constant on the device of the parameters. Without
-        an array among them, it is created where ``agrad.numpy`` creates arrays. ``agrad.random`` draws on the device,
+        The arguments are the same as of the SciPy method. The result is a constant on the device of the parameters. If
+        they contain no array, it is created where ``agrad.numpy`` creates arrays. ``agrad.random`` draws on the device,
         under ``jit`` and with derivatives.
 
         Raises

@@ -349,7 +349,7 @@ class T(Symmetric):
         return self._top(df) - 0.5 * (df + 1) * self._growth(z, df)
 
     def _growth(self, z: Tensor, df: Tensor) -> Tensor:
-        """Return log(1 + z**2 / df), also where the square overflows."""
+        """Return log(1 + z**2 / df), also if the square overflows."""
         ratio = z / agrad.sqrt(df)
         large = agrad.abs(ratio) > 1e8
         near = agrad.log1p(chosen(large, agrad.zeros_like(z), ratio) ** 2)
@@ -378,7 +378,7 @@ class T(Symmetric):
         return c * (1 + (s + 3) / b - (((4 * s + 33) * s + 240) * s + 855) / (10 * b * (b + 0.8 * s * s + 100)))
 
     def _parts(self, z: Tensor, df: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
-        """Return where the normal form serves, None for nowhere, and arguments for both forms."""
+        """Return a mask for the normal form, None if it is never used, and arguments for both forms."""
         least = 300 if df.dtype == agrad.float64 else 30
         large = (df > _NORMAL) | ((df > least) & (agrad.abs(z) < 0.5 * agrad.sqrt(df)))
         if nowhere(large):
@@ -386,7 +386,7 @@ class T(Symmetric):
         return large, chosen(large, agrad.ones_like(df), df), self._normal(z, chosen(large, df, 2 * _NORMAL))
 
     def _center(self, z: Tensor, df: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the probability from 0 to ``z``, and where ``z`` is that near to 0."""
+        """Return the probability from 0 to ``z``, and a mask of ``z`` that near to 0."""
         small = agrad.abs(z) < agrad.sqrt(0.1 * df / (df + 1))
         z = chosen(small, z, 0.0)
         total: Any = 0

@@ -59,7 +59,7 @@ class Symmetric(Continuous):
 
 
 _TRACED_BITS = 32
-"""Quantiles up to 2**32 are found where ``jit`` and ``vmap`` do not know how large they are, NaN is returned beyond."""
+"""Largest quantile that is found if ``jit`` or ``vmap`` hide the size; larger ones are NaN."""
 
 
 class Discrete(Distribution):

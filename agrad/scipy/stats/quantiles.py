@@ -125,7 +125,7 @@ def _gamma_solve(a: Any, target: Any, side: Any) -> Tensor:
 
 def _beta_step(u: Tensor, a: Tensor, b: Tensor, target: Tensor, depth: int = DEPTH) -> Tensor:
     front = _beta_front(a, b, u)
-    # by the other tail where x is nearer to 1 than the tail to 0
+    # by the other tail if x is nearer to 1 than the tail to 0
     other = u > -target
     a, b = agrad.where(other, b, a), agrad.where(other, a, b)
     x = special.expit(agrad.where(other, -u, u))

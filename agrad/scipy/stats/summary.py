@@ -109,7 +109,7 @@ def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0) -
     """
     if base is not None and not base > 0:
         raise OperandError(f"entropy: base must be greater than 0, got {base}")
-    # totals stand beside the logarithm, not below the classes: a class without probability keeps its own infinite
+    # totals are separate from the logarithm: a class without probability keeps its own infinite
     # derivative, and the others theirs
     if qk is None:
         p = array(pk)

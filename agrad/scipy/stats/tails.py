@@ -53,7 +53,7 @@ def _joined(far: Tensor, log: Tensor, p: Tensor, rest: Tensor | None) -> Tensor:
 def log_gammainc(a: Tensor, x: Tensor, depth: int = DEPTH, small: bool = False) -> Tensor:
     """Return log(gammainc(a, x)) for a > 0 and x >= 0; DLMF 8.9.1.
 
-    ``small``: it need not be precise where the probability is near to 1, and gammaincc is not evaluated.
+    ``small``: it need not be precise if the probability is near 1, and gammaincc is not evaluated.
     """
     p, rest = special.gammainc(a, x), None if small else special.gammaincc(a, x)
     far = _beyond(p) & (x > 0)
@@ -95,8 +95,8 @@ def log_betainc(
 ) -> Tensor:
     """Return log(betainc(a, b, x)), given 1 less betainc; DLMF 8.17.22.
 
-    ``rest``: None where it need not be precise near 1. ``log_x``: the logarithm of x, where x may underflow.
-    ``p``: betainc, where it is known.
+    ``rest``: None if it need not be precise near 1. ``log_x``: the logarithm of x, if x may underflow.
+    ``p``: betainc, if it is known.
     """
     p = special.betainc(a, b, x) if p is None else p
     far = _beyond(p) & (x > 0 if log_x is None else agrad.isfinite(log_x))

@@ -13,7 +13,7 @@ from agrad.scipy.stats.quantiles import solution
 
 def _log_mass(low: Tensor, high: Tensor) -> Tensor:
     """Return the logarithm of the normal probability between two points."""
-    # on the left side, where nothing cancels, or about 0
+    # on the left side, on which nothing cancels, or about 0
     right = low > 0
     a, b = agrad.where(right, -high, low), agrad.where(right, -low, high)
     across = b > 0
@@ -97,7 +97,7 @@ class TruncNorm(Continuous):
         return agrad.where(low, first, agrad.where(high, 1 - last, agrad.exp(self._logcdf(z, a, b))))
 
     def _first(self, z: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """Return where z is near to ``a``, and the probability between them."""
+        """Return a mask of z near ``a``, and the probability between them."""
         off = z - a
         near = off < (1e-7 if z.dtype == agrad.float64 else 1e-3)
         off = chosen(near, off, 0.0)
@@ -107,7 +107,7 @@ class TruncNorm(Continuous):
         return self._cdf(-z, -b, -a)
 
     def _logcdf(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        # near 1 from the other side, where nothing cancels
+        # near 1 from the other side, on which nothing cancels
         log = self._below(z, a, b)
         near = log > -0.5
         other = self._below(-z, -b, -a)

@@ -1,7 +1,7 @@
 """Products joined with the operations that follow them, as cuBLASLt computes them.
 
 The operations are a bias, a ReLU, its mask, and the sum for a bias. Neither the pass nor ``FusedEpilogue`` needs CuPy:
-on any arrays the operation calls those that it is made of.
+for other arrays, the operation calls the operations that it consists of.
 """
 
 import math
@@ -26,9 +26,9 @@ NARROW = {"e", "H"}
 class FusedEpilogue(Operation):
     """A product and the operations that follow it, as one operation.
 
-    relu: apply a ReLU after the bias. mask: also return where the result of ReLU is positive. masked: the last operand
-    is such a mask, and the result is 0 where it is false. sums: also return a sum over rows, of the masked result, or,
-    without a mask, of the second factor.
+    relu: apply a ReLU after the bias. mask: also return the mask of positive results of ReLU. masked: the last operand
+    is such a mask, and the result is 0 for its false elements. sums: also return a sum over rows, of the masked result,
+    or, without a mask, of the second factor.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class FusedEpilogue(Operation):
         self.name: str = "_".join([product.name, *(part for part, there in parts.items() if there)])
 
     def bind(self, *args: Any) -> Any:
-        """Call the operations one by one, as a user does."""
+        """Call the operations one by one, as user code does."""
         *factors, mask = args if self.masked else (*args, None)
         found = self.product.bind(*factors)
         return self.followed(found, factors[1], mask, lambda operation, *given, **by: operation.bind(*given, **by))
@@ -48,7 +48,7 @@ class FusedEpilogue(Operation):
     def followed(self, found: Any, weight: Any, mask: Any, call: Callable[..., Any]) -> Any:
         """Compute the operations after the product ``found``.
 
-        ``call`` is called with an operation, its arguments and its settings.
+        ``call`` is called with an operation, its arguments and its keyword arguments.
         """
         if self.relu:
             found = call(RELU, found)
@@ -122,7 +122,7 @@ def with_epilogues(program: Program) -> Program:
     def sole(v: Any, operands: int) -> tuple[int, Instruction] | None:
         """Return the number of the product that makes ``v``, and the product, or None.
 
-        It has so many operands, and ``v`` has one reader.
+        It has this number of operands, and only one instruction reads ``v``.
         """
         at = made.get(v, -1) if isinstance(v, Variable) and uses[v] == 1 else -1
         found = kept[at] if at >= 0 else None

@@ -1,14 +1,14 @@
 """A program cut into CUDA graphs, with the other instructions between them.
 
-Consecutive instructions that only launch kernels are captured as one graph. All arrays that a graph reads or writes
-stay at their addresses: inputs are copied into buffers, or used in place if they have the same address at each call, as
-parameters do. An instruction that no graph can hold is called between two graphs, and its results are copied into
-buffers. Outputs are copies, unless they are the caller's own arrays, updated in place.
+Consecutive instructions that only launch kernels are captured as one graph. The address of every array that a graph
+reads or writes is fixed. Inputs are copied into buffers, unless they have the same address at each call, as parameters
+do. An instruction that no graph can contain is called between two graphs, and its results are copied into buffers.
+Outputs are copies, unless they are the caller's own arrays, updated in place.
 
-Such instructions are found by trying. In a capture CuPy raises for copies from and to the host, synchronization, and
-the libraries that need either. The instruction at which captures fail runs between two graphs from then on. Another
-thread can also spoil a capture, which is therefore repeated: only an instruction at which captures fail in a row is
-kept out.
+Such instructions are found by trying. During a capture, CuPy raises for copies between host and device, for
+synchronization, and for the libraries that need either. The instruction at which captures fail then runs between two
+graphs. Another thread can also invalidate a capture. The capture is therefore repeated, and only an instruction at
+which several captures fail in a row is excluded.
 """
 
 import sys
@@ -52,7 +52,7 @@ Env = dict[Variable, Any]
 
 
 class _Spoilt(RuntimeError):
-    """Other threads spoilt all captures of a segment."""
+    """Other threads invalidated all captures of a segment."""
 
 
 class _Builder:
@@ -125,9 +125,9 @@ class _Builder:
     def _graph(self, segment: Segment, last: dict[Variable, int]) -> bool:
         """Capture and replay a segment; on failure record the instruction and the reason.
 
-        A product without an algorithm ends a capture. It gets one, and the capture is tried again.
-        last: the number of the last instruction that reads each variable. The memory of the segment's own arrays is
-        free from there on, for later ones of the same graph.
+        A product without an algorithm ends a capture. An algorithm is then chosen, and the capture is repeated. last:
+        the index of the last instruction that reads each variable. From there on, later arrays of the same graph may
+        use the memory of the segment's own arrays.
         """
         at: Instruction | None = None
 
@@ -184,7 +184,7 @@ class _Builder:
     def _follow(self, instruction: Instruction) -> None:
         """Record the results of captured work that share the memory of inputs.
 
-        They are recomputed at each call, as no reference to that memory may be kept.
+        They are recomputed at each call, because no reference to that memory may be kept.
         """
         env, recipes = self.env, self.recipes
         for v in instruction.results:
@@ -210,7 +210,7 @@ class _Builder:
         return lambda values: function(*[of(values) for of in operands], **{n: of(values) for n, of in settings})
 
     def _between(self, instruction: Instruction, values: Sequence[Any]) -> None:
-        """Call the instruction now and at each replay, keeping results for later graphs."""
+        """Call the instruction now and at each replay, and keep its results for later graphs."""
         env, recipes, cupy = self.env, self.recipes, sys.modules["cupy"]
         call = self._call(instruction)
         several = instruction.operation.outputs is not None
@@ -270,11 +270,11 @@ def _copied(x: Any) -> Recipe:
 
 
 class GraphProgram:
-    """A program as a function of its inputs. It runs plainly first, then in graphs.
+    """A program as a function of its inputs. The first run is without graphs.
 
-    split: the part on host numbers, and the part on arrays. program: the latter, with arrays as further inputs instead
-    of numbers. pairs: each number and its array. can_capture: returns True for instructions to be tried in a graph.
-    function_of: returns the function of an instruction; it is called on the device of the graphs.
+    split: the computations on host numbers, and those on arrays. program: the array part; its further inputs are arrays
+    instead of numbers. pairs: each number and its array. can_capture: returns True for instructions to be tried in a
+    graph. function_of: returns the function of an instruction; it is called on the device of the graphs.
     """
 
     def __init__(
@@ -306,10 +306,7 @@ class GraphProgram:
         self._flags = self._find_flags(places)
 
     def _find_flags(self, places: dict[Variable, int]) -> list[tuple[int, list[int]]]:
-        """Return the numbers of the inputs that allow updates in place.
-
-        Each comes with the numbers of the arrays that may be updated.
-        """
+        """Return the indices of the inputs that allow in-place updates, each with the arrays that may be updated."""
         found = []
         for instruction in self.program.instructions:
             for flag, variables in donations(instruction):
@@ -332,7 +329,7 @@ class GraphProgram:
     def run_into(self, inputs: Sequence[Any], places: dict[int, Any]) -> list[Any]:
         """Run as a part of a graph.
 
-        places: arrays for outputs, by number. An output is that array if its kernel could write into it.
+        places: arrays for outputs, by index. An output is that array if its kernel could write into it.
         """
         found = self.split.variables(places)
         with placing(found):
@@ -344,7 +341,7 @@ class GraphProgram:
         with LOCK:
             if self.home < 0:
                 self._prepare(int(cuda.runtime.getDevice()))
-        # a user's capture could hold a replay, but not the copies before and after it
+        # a user's capture could contain a replay, but not the copies before and after it
         plainly = self.given_up or runs_as_part() or cuda.get_current_stream().is_capturing()
         if plainly or not devices <= {self.home}:
             return list(self.elsewhere(values))
@@ -366,7 +363,7 @@ class GraphProgram:
         return instruction not in self.reasons and (is_view(instruction) or self._can_capture(instruction))
 
     def _warm(self, values: Sequence[Any]) -> list[Any]:
-        """Run without graphs, to compile their kernels and choose products' algorithms."""
+        """Run without graphs, to compile their kernels and choose the algorithms of products."""
         scalars = [sys.modules["cupy"].zeros((), v.dtype) for _, v in self.pairs]
         number_writer(scalars)([float(values[i]) for i in self._numbers])
         with as_part(), timing():
@@ -418,13 +415,13 @@ class GraphProgram:
     def _build(self, values: Sequence[Any], numbers: list[float], made: Recording) -> list[Any]:
         """Run the program in new graphs.
 
-        It runs without them if other threads spoil the captures, and from now on if memory is short.
+        If other threads invalidate the captures, it runs without graphs once; if memory is short, from now on.
         """
         builder = _Builder(self, made, self._streams)
         try:
             with self._streams.building():
                 builder.build(values, numbers)
-            for cell in made.fresh:  # they lie where graphs may have had other arrays before
+            for cell in made.fresh:  # earlier graphs may have had other arrays at these addresses
                 cell[0] = cell[0].copy()
             out = made.results(values)
         except MemoryError as error:
@@ -451,7 +448,7 @@ class GraphProgram:
 
     @property
     def text(self) -> str:
-        """The segments with their instructions, and errors of those not captured."""
+        """The segments with their instructions, and the errors of failed captures."""
         names = names_of(self.program)
         lines = [f"# runs without graphs: {self.given_up}"] if self.given_up else []
         lines += [f"# {self.remark}"] if self.remark else []

@@ -28,7 +28,7 @@ from agrad.kernels.cupy.source import THREADS
 def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
     """Return the function of a group, from its operands to its outputs.
 
-    It launches one kernel, and a second one for totals of several blocks.
+    It launches one kernel, and a second one for totals over several blocks.
     """
     launches: dict[Any, Launch] = {}
     inputs = group.program.inputs
@@ -45,9 +45,9 @@ def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
 
 
 def source_of(group: Group, layouts: Sequence[Layout]) -> GroupSource | RowSource:
-    """Return the text of a group for inputs that lie so.
+    """Return the CUDA source of a group for inputs with these layouts.
 
-    An elementwise group reads arrays that are not contiguous by rows, if these are short enough.
+    An elementwise group reads arrays that are not contiguous by rows, if the rows are short enough.
     """
     arrays = Source(group).arrays
     if group.split == len(group.shape):
@@ -69,7 +69,7 @@ def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Launch = Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], tuple[Any, ...]]
-"""Takes the operands of all groups and the settings of each, and returns all outputs."""
+"""Function from the operands and the keyword arguments of all groups to all outputs."""
 
 
 def _joint_launch(sources: Sequence[GroupSource]) -> Launch:
@@ -122,7 +122,7 @@ def _arguments(
         full = {i: _aligned(x, pack) for i, x in full.items()}
     over = {out: x for name, some in source.group.in_place.items() if flags[name] for out, x in some.items()}
     made = {
-        # in place where the kernel can read the array itself
+        # in place if the kernel can read the array itself
         v: given[over[k]] if k in over and full[over[k]] is given[over[k]] else result_array(v)
         for k, v in enumerate(source.program.outputs)
     }
@@ -144,7 +144,8 @@ def _aligned(x: Any, pack: int) -> Any:
 def _single(value: Any, on_host: bool) -> tuple[Any, ...]:
     """Return the kernel's arguments for a single value.
 
-    An array is a pointer. A host number is a null pointer and the number, or a pointer to it on the device and 0.
+    An array is passed as a pointer. A host number is a null pointer and the number, or a pointer to it on the device
+    and 0.
     """
     if not on_host:
         return (value,)
@@ -194,8 +195,8 @@ def _joint(parts: Sequence[Instruction]) -> Instruction:
 def with_horizontal_fusion(program: Program) -> Program:
     """Compute groups by one instruction, if their kernels have the same text.
 
-    It replaces the last one. No instruction before it may read the results, read memory that a group overwrites, or
-    overwrite operands.
+    The instruction replaces the last group. No instruction before it may read the results, read memory that a group
+    overwrites, or overwrite operands.
     """
     groups = [i for i in program.instructions if isinstance(i.operation, Group)]
     sources = {id(i): GroupSource(i.operation) for i in groups if i.operation.split == len(i.operation.shape)}

@@ -1,6 +1,6 @@
 """Products of CuPy matrices by cuBLASLt, and the operations joined with them.
 
-A CUDA graph can hold these. If cuBLASLt is absent or does not support a product, CuPy products run between graphs.
+A CUDA graph can contain these. If cuBLASLt is absent or does not support a product, CuPy products run between graphs.
 """
 
 import sys
@@ -33,9 +33,10 @@ def is_any_product(instruction: Instruction) -> bool:
 
 
 def absence(program: Program) -> str:
-    """Return the reason, with remedy, why cuBLASLt does not compute the products.
+    """Return the reason why cuBLASLt does not compute the products, and the fix.
 
-    The string is empty if it does, and if there are none. The first time in a process it is also a ``RuntimeWarning``.
+    The string is empty if it computes them, or if there are no products. The first reason in a process is also issued
+    as a ``RuntimeWarning``.
     """
     products = any(is_any_product(i) and (shape_of(i) is not None or is_batch(i)) for i in program.instructions)
     reason = current_lt().absent if products else ""

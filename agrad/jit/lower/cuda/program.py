@@ -30,8 +30,8 @@ from agrad.kernels.cupy.products import gemm
 def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, Variable]]]:
     """Replace the host numbers of captured operations by 0-dimensional arrays.
 
-    A graph holds the arguments of its kernels, so each number is written into its array before a replay. Returns the
-    program, whose last inputs are these arrays, and the pairs (number, array). Groups take numbers in double precision,
+    A graph stores the arguments of its kernels, so each number is written into its array before a replay. Returns the
+    program, whose last inputs are these arrays, and the pairs (number, array). Groups use numbers in double precision,
     other operations in the dtype of their arrays.
     """
     made: dict[tuple[Variable, str], Variable] = {}
@@ -66,18 +66,19 @@ def numbers_on_device(program: Program) -> tuple[Program, list[tuple[Variable, V
 # ------------------------------------------------------------------ capturing and computing
 
 NODES = 1 << 14
-"""The most launches of a loop that is written out in a graph.
+"""The maximum number of launches of a loop that is unrolled in a graph.
 
-By estimate, a launch takes 20 microseconds of the host in each capture, and 1 KB in the graph: this many take a third
-of a second and 16 MB. Next to the steps of a longer loop the launches of one graph a step matter less.
+By estimate, a launch costs 20 microseconds of host time in each capture, and 1 KB in the graph. This number costs a
+third of a second and 16 MB. For longer loops, launching one graph for each step costs little in comparison.
 """
 
 
 def can_capture(instruction: Instruction) -> bool:
     """Return True for an instruction to be tried in a graph.
 
-    Such an instruction only launches kernels. A graph holds the arguments of its kernels, so operations on host numbers
-    stay out. A user's operations may do more than launch kernels. A loop of known length is written out, step by step.
+    Such an instruction only launches kernels. A graph stores the arguments of its kernels, so it cannot contain
+    operations on host numbers. Custom operations are excluded, because they may do more than launch kernels. A loop of
+    known length is unrolled.
     """
     flags = {flag for flag, _ in donations(instruction)}
     if any(v.on_host and v not in flags for v in instruction.reads()):
@@ -109,7 +110,7 @@ def function_of(instruction: Instruction, tensor_float: bool = False) -> Callabl
 
 
 def _loop_function(instruction: Instruction) -> Callable[..., Any]:
-    """Return the function of a loop of known length: as part of a graph, or with one graph a step."""
+    """Return the function of a loop of known length: as part of a graph, or with one graph for each step."""
     alone = evaluation(instruction)
     kind = next(v.kind for v in instruction.results if v.kind is not None)
     inside = instruction.operation.function_in_graph(kind)

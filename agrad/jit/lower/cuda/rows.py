@@ -1,8 +1,8 @@
-"""CUDA text of groups of rows.
+"""CUDA source of groups of rows.
 
-The elements of a row stay in the registers of the threads that compute it: reductions over the row, and what reads
-their results, need no further kernel. Threads that share a row are a team, and short rows share a block. Inputs are
-read where they lie: they may broadcast along any axis, and have any strides.
+The elements of a row are kept in the registers of the threads that compute it. Reductions over the row, and the
+operations that read their results, therefore need no further kernel. The threads that share a row are a team, and short
+rows share a block. Inputs may broadcast along any axis and have any strides.
 """
 
 import math
@@ -35,9 +35,9 @@ class Layout(NamedTuple):
 
 
 def place_of(index: str, shape: Sequence[int], strides: Sequence[int]) -> str:
-    """Return the expression of the place of an element in memory.
+    """Return the expression of the offset of an element in memory.
 
-    index: the expression of its number in row-major order.
+    index: the expression of its index in row-major order.
     """
     parts, below = [], 1
     axes = _joined(shape, strides)
@@ -50,7 +50,7 @@ def place_of(index: str, shape: Sequence[int], strides: Sequence[int]) -> str:
 
 
 def _joined(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """Return lengths and strides, with axes as one that are one in memory."""
+    """Return lengths and strides, merging axes that are contiguous in memory."""
     found: list[tuple[int, int]] = []
     for n, stride in zip(shape, strides, strict=True):
         if n == 1:
@@ -66,8 +66,8 @@ class RowSource(Source):
     """The CUDA text of a group of rows, and the data of its launch.
 
     layouts: the layouts of the inputs that are not single values. The kernel has the parameters of ``GroupSource.run``.
-    If one block has all rows, it writes totals itself. Otherwise ``finish`` combines a row of partial results for each
-    block.
+    If all rows fit in one block, the kernel writes totals itself. Otherwise ``finish`` combines the partial results of
+    the blocks.
 
     Names in the text for a variable ``v``: ``p_v``, ``q_v`` and ``n_v`` as in ``GroupSource``, ``t_v`` a team's total,
     and ``v`` its value, an array of a thread's elements if it has one for each element of a row.
@@ -149,7 +149,7 @@ class RowSource(Source):
         return f"    {self.kind[v]} {name}{f'[{self.each}]' if full else f' = {value}'};"
 
     def _operands(self, instruction: Instruction, shape: tuple[int, ...]) -> dict[Variable, str]:
-        """Return the expressions of the operands of a member with a result, or an operand, of this shape."""
+        """Return the expressions of the operands of an instruction whose result, or operand, has this shape."""
         found = {}
         for v in instruction.reads():
             if v not in self.layouts:
@@ -160,7 +160,7 @@ class RowSource(Source):
         return found
 
     def _input(self, v: Variable, shape: tuple[int, ...]) -> str:
-        """Return the expression of an input that broadcasts to a shape, and read it first."""
+        """Return the expression of an input that broadcasts to a shape. At its first use, read it."""
         missing = len(shape) - len(v.shape)
         strides = [0] * missing + [0 if n == 1 else s for n, s in zip(v.shape, self.layouts[v].strides, strict=True)]
         lead, inner = strides[: self.split], strides[self.split :]
@@ -181,7 +181,7 @@ class RowSource(Source):
         return f"{name}[k]" if axes else name
 
     def _load(self, name: str, kind: str, packed: bool, place: str) -> list[str]:
-        """Return the loop that reads a thread's elements. Beyond the row it reads the first ones."""
+        """Return the loop that reads a thread's elements. Beyond the row, it reads the first elements."""
         at = f"const {self.index} at = {'i' if self.whole else f'i < {self.n} ? i : 0'};"
         if not packed:
             return self._each(f"{at} {name}[k] = r_{name}[{place}];")
@@ -190,7 +190,7 @@ class RowSource(Source):
         return self._each(f"{at} {read} for (int j = 0; j < {self.pack}; j++) {name}[k + j] = w.at[j];", self.pack)
 
     def _member(self, instruction: Instruction) -> list[str]:
-        """Return the lines that compute a member for a row."""
+        """Return the lines that compute an instruction for a row."""
         out = instruction.results[0]
         name, kind, full = self.names[out], self.kind[out], self._is_full(out.shape)
         reduction = reduction_of(instruction)
@@ -234,7 +234,7 @@ class RowSource(Source):
     # ------------------------------------------------------------------ totals
 
     def _total(self, v: Variable) -> list[str]:
-        """Return the lines after all rows of a block, which join the totals of its teams."""
+        """Return the lines after all rows of a block, which combine the totals of its teams."""
         n, kind, width = self.names[v], self.kind[v], v.size
         x = self.sources[v]
         share = "" if self.finishers else self.share(v)
@@ -281,5 +281,5 @@ class RowSource(Source):
 
 
 def _power(count: int) -> int:
-    """Return the smallest power of two that is not less."""
+    """Return the smallest power of two that is at least ``count``."""
     return 1 << max(0, count - 1).bit_length()

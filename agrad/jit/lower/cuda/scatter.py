@@ -1,4 +1,4 @@
-"""Sums of parts at their places, as one kernel."""
+"""Sums of parts at their positions in an array, as one kernel."""
 
 import math
 import sys
@@ -23,9 +23,9 @@ class _Axis(NamedTuple):
 
 
 def scatter_function(instruction: Instruction) -> Callable[..., Any] | None:
-    """Return the function of a sum of few parts at their places, or None.
+    """Return the function of a sum of a few indexed parts, or None.
 
-    No index may have arrays.
+    No index may contain arrays.
     """
     operation, settings, parts = instruction.operation, instruction.settings, instruction.operands
     if not operation.is_own or operation.sparsity != "adds" or len(instruction.outputs) != 1:
@@ -51,7 +51,7 @@ def scatter_function(instruction: Instruction) -> Callable[..., Any] | None:
 
 
 def _axes(index: tuple[Any, ...], shape: tuple[int, ...]) -> list[_Axis] | None:
-    """Return the places of a part along each axis, or None if the index has other entries than numbers and slices."""
+    """Return the positions of a part along each axis, or None if the index is not numbers and slices only."""
     if not all(entry is None or entry is Ellipsis or type(entry) in (int, slice) for entry in index):
         return None
     named = sum(type(entry) in (int, slice) for entry in index)
@@ -98,5 +98,5 @@ def _text(shape: Sequence[int], parts: Sequence[Sequence[int]], places: Sequence
 
 
 def _turned(axis: _Axis) -> tuple[int, int]:
-    """Return the lowest place of an axis that goes down, and its step up."""
+    """Return the lowest position of a descending axis, and its positive step."""
     return axis.start + (axis.length - 1) * axis.step, -axis.step

@@ -49,7 +49,7 @@ def launches(instruction: Instruction) -> int:
 def segments(
     instructions: Sequence[Instruction], can: Callable[[Instruction], bool], outputs: Collection[Any]
 ) -> list[Segment]:
-    """Return the instructions in the fewest segments.
+    """Return the instructions in as few segments as possible.
 
     A graph holds at least ``FEWEST`` launches, and one for each MiB of results among ``outputs``, which are copied.
     """
@@ -76,7 +76,8 @@ Recipe = Callable[[Sequence[Any]], Any]
 class Recording:
     """The graphs of a program for certain inputs, with their buffers.
 
-    flags: the values of the inputs that allow updates in place. addresses: of the inputs that are used in place.
+    flags: the values of the inputs that allow in-place updates. addresses: the addresses of the inputs that are not
+    copied.
     """
 
     def __init__(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> None:

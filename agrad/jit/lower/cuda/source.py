@@ -1,7 +1,7 @@
-"""The CUDA text of a fusion group.
+"""The CUDA source of a fusion group.
 
-A kernel makes one pass over memory. A second, small one completes the reductions. Neither CuPy nor a GPU is needed to
-write the text.
+A kernel makes one pass over memory. A second, small kernel completes the reductions. Generating the source needs
+neither CuPy nor a GPU.
 """
 
 import math
@@ -135,7 +135,7 @@ def expression(instruction: Instruction, names: Mapping[Variable, str]) -> str:
 
 
 class Source:
-    """The text of a group's kernels, as far as all of them are alike.
+    """The parts of the source that elementwise groups and groups of rows share.
 
     arrays: the inputs that are read at each element or row. singles: the inputs of one element. totals: the results of
     reductions that are known after the last block. results: the other outputs.
@@ -168,7 +168,7 @@ class Source:
         }
 
     def head(self) -> list[str]:
-        """Return the functions that all texts begin with."""
+        """Return the functions at the start of every source."""
         return functions(any(isinstance(i.operation, Rounding) for i in self.program.instructions))
 
     def given(self) -> list[str]:
@@ -189,7 +189,7 @@ class Source:
         return [line for v in self.singles for line in self.forms(form[0] if v.on_host else form[1], (v,))]
 
     def forms(self, form: str, variables: Sequence[Variable]) -> list[str]:
-        """Return a form for each variable. {n} becomes its name, {k} its type."""
+        """Return ``form`` for each variable. {n} becomes its name, {k} its type."""
         return [form.format(n=self.names[v], k=self.kind[v]) for v in variables]
 
     def start(self, v: Variable) -> str:
@@ -207,7 +207,7 @@ class Source:
         width, n = min(self.team, WARP), self.names[v]
         lines = [
             f"        for (int half = {width // 2}; half > 0; half /= 2) {{",
-            # by all threads: && and || would leave it out in some
+            # evaluated by all threads: && and || would skip it in some
             f"            const {self.kind[v]} other = __shfl_xor_sync(0xffffffffu, {name}, half);",
             f"            {name} = {self.step(v, name, 'other')};",
             "        }",
@@ -286,7 +286,7 @@ class GroupSource(Source):
     def run(self) -> list[str]:
         """Return the function of a block.
 
-        Its threads take packs of elements, then single ones.
+        Its threads process packs of elements, then single elements.
         """
         place = f"{self.index} block, {self.index} blocks, {self.index} size"
         lines = [f"__device__ inline void run({place}, {', '.join(self.given())}) {{"]

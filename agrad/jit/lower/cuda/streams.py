@@ -33,7 +33,7 @@ def setter_text(chars: str) -> str:
 def number_writer(targets: Sequence[Any]) -> Callable[[Sequence[float]], None]:
     """Return a function that writes numbers into 0-dimensional arrays.
 
-    The arrays are of float32 or float64. Kernels take the numbers as arguments, 64 in each launch.
+    The arrays are of float32 or float64. Kernels accept the numbers as arguments, 64 in each launch.
     """
     launches = []
     for start in range(0, len(targets), 64):
@@ -161,7 +161,7 @@ class Streams:
                 with as_part(), chosen_before():
                     run()
             except BaseException:
-                # ending a failed capture is an error too; the first one tells the reason
+                # ending a failed capture raises too; the first exception has the reason
                 with contextlib.suppress(RuntimeError):
                     self.stream.end_capture()
                 raise
@@ -173,7 +173,7 @@ class Streams:
         """Make the current stream wait for a previous replay on another stream."""
         now, last = self.cuda.get_current_stream(), self._last
         if last is not None and (last.ptr != now.ptr or self._thread != threading.get_ident()):
-            if last.ptr == self.cuda.Stream.ptds.ptr:  # each thread's own, which another thread cannot name
+            if last.ptr == self.cuda.Stream.ptds.ptr:  # each thread has its own, which another thread cannot refer to
                 synchronize()
             elif last.ptr != now.ptr:
                 now.wait_event(last.record())

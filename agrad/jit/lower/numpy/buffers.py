@@ -11,7 +11,7 @@ import numpy as np
 from agrad.backends.numpy.backend import donatable
 
 LARGEST = 1 << 23
-"""Bytes of the largest buffer that is kept. The C library reuses the memory of larger arrays by itself."""
+"""Bytes of the largest buffer that is kept. For larger arrays, the C library reuses memory."""
 
 MOST = 1 << 26
 """The most bytes of the buffers of one call."""
@@ -23,8 +23,8 @@ _LINE = 64
 class Workspace:
     """The buffers of a program, planned once.
 
-    A call takes a set of arrays with ``borrow()`` and puts it back into ``idle`` at its end. A simultaneous call on
-    another thread uses another set. The set of a call that raises an error is garbage collected.
+    A call gets a set of arrays from ``borrow()`` and puts it back into ``idle`` at its end. A simultaneous call on
+    another thread uses another set. The set of a call that raises is garbage collected.
     """
 
     def __init__(self) -> None:
@@ -43,10 +43,10 @@ class Workspace:
         """Return the number of a free buffer of ``count`` bytes, or None above the limits."""
         if count > LARGEST:
             return None
-        # of equals the last used, which is probably in the cache
+        # among equals the most recently used, which is probably in the cache
         latest, sizes = self._free[::-1], self._sizes
         best = next((i for i in latest if sizes[i] == count), None)
-        if best is None and latest:  # the smallest that is large enough, otherwise the largest
+        if best is None and latest:  # the smallest that is large enough; if there is none, the largest
             best = min(latest, key=lambda i: (sizes[i] < count, abs(sizes[i] - count)))
         if (best is None or self._sizes[best] < count) and sum(self._sizes) + count > MOST:
             return None
@@ -128,7 +128,7 @@ class _Holder:
 
 
 def _calibrate() -> int:
-    # interpreters count different numbers of their own temporaries; for one that does not count it is 0
+    # interpreters differ in counting references from their own temporaries; 0 for one that does not count them
     holder: Any = _Holder()
     holder._grad = _Holder()
     gradient = holder._grad
@@ -141,8 +141,8 @@ _ALONE = _calibrate()
 def reusable_gradient_function(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], np.ndarray | None]:
     """Return the function from a Tensor to the array of its gradient.
 
-    It returns None if somebody else holds the gradient or the array, or if a gradient of this shape and dtype cannot be
-    written there.
+    It returns None if something else holds the gradient or the array, or if a gradient of this shape and dtype cannot
+    be written there.
     """
 
     def find(tensor: Any) -> np.ndarray | None:

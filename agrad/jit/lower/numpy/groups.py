@@ -47,7 +47,7 @@ def ufunc_of(instruction: Instruction) -> np.ufunc | None:
 def out_text(function: Any, target: str) -> str:
     """Return the argument ``out`` of a NumPy function.
 
-    A keyword would take the call's compilation twice as long. NumPy asks for it from two functions.
+    A keyword argument would double the compilation time of the call. NumPy requires it for two functions.
     """
     return f"out={target}" if function in (np.maximum, np.minimum) else target
 
@@ -63,7 +63,7 @@ def group_function(group: Group, donated: Collection[Variable] = ()) -> Any:
 
 
 def _reads_rows(instruction: Instruction, v: Variable, split: int) -> bool:
-    """Return True if an operand of a member has a part for each row."""
+    """Return True if an operand of an instruction has a part for each row."""
     if reduction_of(instruction) is not None or is_reshape(instruction):
         return True
     return bool(operand_is_of_rows(v.shape, instruction.results[0].shape, split))
@@ -135,9 +135,9 @@ class _Text:
         self.read: dict[Variable, None] = {}
         """The inputs that are cut into blocks."""
         self._first = {self.names[v]: at for at, v in enumerate(self.makers) if v in self.outputs}
-        """For the memory of each output the first member that writes into it."""
+        """For the memory of each output, the first instruction that writes into it."""
         self._until = dict(self._first)
-        """For the same memory the last member that may read other values in it."""
+        """For the same memory, the last instruction that may read other values in it."""
         kept = {(v.shape, v.dtype) for v in donated}
         self._free = [self.names[v] for v in self.makers if v in self.outputs and (v.shape, v.dtype) not in kept]
         self._place: dict[Variable, str] = {}
@@ -183,7 +183,7 @@ class _Text:
     def _overwritten(self, out: Variable) -> list[Variable]:
         """Return the inputs that an output may overwrite.
 
-        They are read block by block, and by no member after the first that writes into the output's memory.
+        They are read block by block, and no instruction reads them after the first write into the output's memory.
         """
         at = self._first[self.names[out]]
         whole = {v for v, *_ in self.whole}
@@ -223,7 +223,7 @@ class _Text:
     # ------------------------------------------------------------------ one block
 
     def _operand(self, value: Any, instruction: Instruction) -> Any:
-        """Return the expression of an operand of a member."""
+        """Return the expression of an operand of an instruction."""
         if not isinstance(value, Variable) or value.on_host:
             return self.scope.write(value, self.names)
         if _reads_rows(instruction, value, self.split):
@@ -239,7 +239,7 @@ class _Text:
         return text if tiled is None else f"{text}[:j - i]"
 
     def _member(self, at: int, instruction: Instruction) -> list[str]:
-        """Return the lines that compute a member for one block."""
+        """Return the lines that compute an instruction for one block."""
         out = instruction.results[0]
         name, inner = self.names[out], out.shape[self.split :]
         operands = [self._operand(v, instruction) for v in instruction.operands]
@@ -301,16 +301,16 @@ class _Text:
         return np.dtype(v.dtype), v.shape[self.split :]
 
     def _target(self, out: Variable, at: int) -> list[str]:
-        """Return the line that names the memory of a member's result, if it is needed."""
+        """Return the line that assigns the memory of an instruction's result to a name, if it is needed."""
         if out in self.outputs:
             return []
         self._place[out] = self._take(self._kind(out), at, self._last[out])
         return [f"{self.names[out]} = {self._place[out]}"]
 
     def _take(self, kind: _Kind, at: int, last: int) -> str:
-        """Return the name of memory that is free from one member to another.
+        """Return the name of memory that is free from one instruction to another.
 
-        It is an output's before the member that computes the output. Fewer arrays then share the cache.
+        It is an output's memory before the instruction that computes the output. Fewer arrays then share the cache.
         """
         fitting = [n for n in self._free if self._kinds[n] == kind and last <= self._until.get(n, last)]
         if not fitting:

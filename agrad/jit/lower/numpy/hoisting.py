@@ -1,7 +1,7 @@
-"""Work that is done for all steps of a loop at once, before it or after it.
+"""Move work out of a loop: compute it for all steps at once.
 
 Elementwise operations and views of slices are computed on the stacked slices. Sums over the steps are computed from
-stacked summands, and sums of products from stacked factors, by one product.
+stacked summands. Sums of products are computed from stacked factors, by one product.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Total(NamedTuple):
 
 
 class Hoisted(NamedTuple):
-    """The step that remains of a loop, and what is computed before and after the loop."""
+    """The remaining step of a loop, and the computations before and after the loop."""
 
     program: Program
     before: list[Instruction]
@@ -48,7 +48,7 @@ class Hoisted(NamedTuple):
 def hoisted(program: Program, fixed: int, carried: int, length: int | None) -> Hoisted:
     """Move work out of a loop.
 
-    fixed, carried: the numbers of such inputs of the step. The others are slices.
+    fixed, carried: the indices of these inputs of the step. The other inputs are slices.
     """
     if length is None:
         return Hoisted(program, [], {})
@@ -105,7 +105,7 @@ def _is_view(instruction: Instruction) -> bool:
 def _has_batch(instruction: Instruction, most: int) -> bool:
     """Return True for an elementwise operation that one call computes for all steps.
 
-    most: the most bytes of its result in a step.
+    most: the maximum number of bytes of its result in a step.
     """
     if not works_by_element(instruction) or instruction.operation.has_effect or not instruction.operation.is_own:
         return False
@@ -116,7 +116,7 @@ def _has_batch(instruction: Instruction, most: int) -> bool:
 
 
 def _total(step: Program, carried: Variable, out: Any) -> Total | None:
-    """Return the sum that a carried value is, or None."""
+    """Return the sum that computes a carried value, or None."""
     at = step.makers.get(out, -1) if _is_numpys(carried, out) else -1
     if at < 0 or step.uses[carried] != 1 or step.uses[out] != 1:
         return None

@@ -1,7 +1,7 @@
 """Loops on NumPy: all steps in one Python function.
 
-A step's program becomes the body of a ``for`` or ``while`` statement. Stacked results are written where they stay, and
-carried arrays in two places in turn.
+A step's program becomes the body of a ``for`` or ``while`` statement. Stacked results are written directly into their
+final arrays. Carried arrays alternate between two buffers.
 """
 
 from collections.abc import Iterable
@@ -19,8 +19,8 @@ from agrad.jit.program import Instruction, Program, Variable
 class Loop(NamedTuple):
     """The loop around a program, whose inputs are fixed, carried, and slices.
 
-    Its outputs are the next carried values and rows, or if there is no length the next carried values and the
-    condition to go on.
+    Its outputs are the next carried values and rows. If there is no length, they are the next carried values and the
+    condition for another step.
     """
 
     fixed: int
@@ -67,7 +67,7 @@ class LoopWriter(Writer):
             for k, v in enumerate(self.rows):
                 if v in made and v not in self.placed:
                     self.placed[v] = f"o{k}"
-        # a step may overwrite carried arrays that each step makes anew, as nothing else holds them
+        # a step may overwrite carried arrays that each step creates, as nothing else holds them
         self.anew = [
             k
             for k, v in enumerate(self.after)
@@ -78,7 +78,7 @@ class LoopWriter(Writer):
         self.ownership = Ownership(program, self._is_new)
 
     def _is_carried(self, v: Variable, besides: int = -1) -> bool:
-        """Return True if the next step has a carried value with the memory of a variable, besides that of a number."""
+        """Return True if the next step has another carried value with a variable's memory, besides a given index."""
         others = [u for k, u in enumerate(self.after) if k != besides and isinstance(u, Variable)]
         return not self.aliases[v].isdisjoint(self.aliases.of(*others))
 
@@ -164,7 +164,7 @@ class LoopWriter(Writer):
                 self.line(f"y{k}[i] = {self.text(v)}")
                 continue
             later = self._row_of_carried(v)
-            if later is not None:  # each row is that of another result one step before
+            if later is not None:  # each row belongs to another result one step earlier
                 here, there = ("[:-1]", "[1:]") if self.loop.reverse else ("[1:]", "[:-1]")
                 before.append(f"    y{k}[{-1 if self.loop.reverse else 0}] = {self.names[v]}")
                 self.after_loop.append(f"    y{k}{here} = y{later}{there}")
@@ -186,7 +186,7 @@ class LoopWriter(Writer):
         return int(name[1:]) if name[:1] == "o" else None
 
     def _carry_on(self) -> None:
-        """Write the lines that make the next carried values the present ones, and free memory the next place."""
+        """Write the lines that replace the carried values with the next ones, and free memory for the step after."""
         names = self.names
         new = {names[v]: self.text(out) for v, out in zip(self.carry, self.after, strict=True)}
         pool = [(names[self.carry[k]], self.after[k]) for k in self.anew if not self._is_carried(self.carry[k])]
@@ -201,7 +201,7 @@ class LoopWriter(Writer):
             self.line(f"{', '.join(new)} = {', '.join(new.values())}")
 
     def _empty(self, v: Any, length: int | None = None) -> str:
-        """Return the expression of an array like a variable or a value, or of a row for each step."""
+        """Return the expression of an empty array like a variable or a value, or with a row for each step."""
         like = v if isinstance(v, Variable) and not v.on_host else np.asarray(v)
         shape = like.shape if length is None else (length, *like.shape)
         return self.call(np.empty, tuple(shape), np.dtype(like.dtype), stem="empty")

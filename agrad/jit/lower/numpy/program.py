@@ -36,8 +36,8 @@ COMPARISONS: dict[Any, str] = {
 def lower_numpy(program: Program) -> Compiled:
     """Return the function of a program on NumPy arrays.
 
-    Intermediate results lie in buffers that the program keeps from call to call, or overwrite an operand that no later
-    line reads. The program's outputs are new arrays, and are never overwritten.
+    Intermediate results are stored in buffers that the program keeps between calls, or overwrite an operand that no
+    later line reads. The program's outputs are new arrays, and are never overwritten.
     """
     writer = Writer(program)
     for instruction in program.instructions:
@@ -93,7 +93,7 @@ class Writer:
         self.lines.append(f"    {text}")
 
     def text(self, value: Any) -> str:
-        """Return the expression of an operand or a setting."""
+        """Return the expression of an operand or a keyword argument."""
         return self.scope.write(value, self.names)
 
     def operand(self, value: Any, like: Variable) -> str:
@@ -101,7 +101,7 @@ class Writer:
 
         A constant number becomes a 0-dimensional array. NumPy would convert it at each call.
         """
-        # the sign apart, as 0.0 and -0.0 are one key of a cache
+        # the sign is separate, as 0.0 and -0.0 are one key of a cache
         sign = math.copysign(1.0, value) if type(value) is float else None
         made = None if sign is None else _numeral(abs(value), sign, np.dtype(like.dtype))
         return self.text(value) if made is None else self.scope.hold(made, "number")
@@ -109,7 +109,7 @@ class Writer:
     def rate(self, value: Any, like: Variable) -> str:
         """Return the expression of a host number in the dtype of an array.
 
-        It is a kept array of shape (): to a NumPy scalar, each operation would add the time of a conversion.
+        It is a kept array of shape (), because every operation would convert a NumPy scalar again.
         """
         key = (value, np.dtype(like.dtype))
         if not isinstance(value, Variable):
@@ -123,7 +123,7 @@ class Writer:
         return self._converted[key]
 
     def call(self, function: Any, *arguments: Any, stem: str = "k", **settings: str) -> str:
-        """Return the expression of a call. Settings are given as expressions."""
+        """Return the expression of a call. The keyword arguments are expressions."""
         parts = [self.text(a) for a in arguments] + [f"{name}={text}" for name, text in settings.items()]
         return f"{self.scope.hold(function, stem)}({', '.join(parts)})"
 
@@ -134,7 +134,7 @@ class Writer:
         return self._lies.get(v) if isinstance(v, Variable) else None
 
     def place(self, v: Variable, number: int) -> None:
-        """Put a variable into a kept array."""
+        """Assign a variable to a kept array."""
         self._lies[v] = number
         self.names[v] = f"b{number}"
 
@@ -183,8 +183,8 @@ class Writer:
     def reusable_gradient(self, out: Variable, instruction: Instruction, over: Iterable[Any] = ()) -> str | None:
         """Return the expression of an array for an output that has no buffer, or None.
 
-        It is the array of the gradient before, or None at a call where somebody holds that. The instruction may read it
-        as one of ``over``, and no later line does.
+        It is the array of the previous gradient, or None at a call in which something else holds that array. The
+        instruction may read it as one of ``over``, and no later line reads it.
         """
         if out not in self._reusable_gradients:
             return None
@@ -198,7 +198,7 @@ class Writer:
         return self.names[array]
 
     def laid(self, out: Variable, shape: tuple[int, ...], dtype: np.dtype, function: Any = None) -> str | None:
-        """Return the name of a kept array. ``function`` makes ``out`` of it, as a view."""
+        """Return the name of a kept array. ``function`` returns ``out`` as a view of it."""
         kept = self._kept(shape, dtype)
         if kept is None:
             return None
@@ -210,7 +210,7 @@ class Writer:
         return f"b{number}"
 
     def _occupy(self, v: Variable, buffer: int) -> None:
-        """Have a variable lie in a buffer until its memory is read for the last time."""
+        """Let a variable occupy a buffer until its memory is read for the last time."""
         self._buffers[v] = buffer
         self._ends[max(self.aliases.last(v), self.at)].append(v)
 
@@ -225,7 +225,7 @@ class Writer:
         return (v not in self._inputs or v in self.ownership.owned) and contiguous and not others
 
     def is_donated(self, v: Any, instruction: Instruction) -> bool:
-        """Return True for an input that the caller gave away and only this line reads."""
+        """Return True for an input that the caller donated and only this line reads."""
         given = v in self._inputs and v in self.ownership.owned
         return given and self.aliases.last(v) == self.at and self.is_alone(v, instruction)
 
@@ -316,7 +316,7 @@ class Writer:
     def _end(self, instruction: Instruction) -> None:
         done = [*self._read_last[self.at], *[v for v in instruction.results if v not in self._last]]
         for v in self._ends[self.at]:
-            if v in self._buffers:  # else another variable occupies the buffer now
+            if v in self._buffers:  # otherwise another variable occupies the buffer now
                 self.workspace.give(self._buffers.pop(v))
         while self._scratch:
             self.workspace.give(self._scratch.pop())
@@ -339,7 +339,7 @@ class Writer:
         return define("program", "\n".join(lines) + "\n", self.scope.names)
 
     def _borrowed(self) -> tuple[list[str], list[str]]:
-        """Return the lines that take the buffers of a call, and those that put them back."""
+        """Return the lines that borrow the buffers of a call, and the lines that return them."""
         count = len(self.workspace)
         self.workspace.close()
         if not count:

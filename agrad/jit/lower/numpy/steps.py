@@ -1,7 +1,7 @@
 """Steps: code for instructions, with fewer NumPy calls than their functions make.
 
 A step writes the lines of one instruction through a ``Writer``. It returns False for an instruction that it does not
-support, which becomes an ordinary call.
+support. That instruction becomes an ordinary call.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def _matmul(w: "Writer", instruction: Instruction) -> bool:
 
 
 def _product(w: "Writer", instruction: Instruction, a: Variable, b: Variable) -> None:
-    """Write a product of matrices, or of a matrix and a vector, as a method, which asks BLAS right away."""
+    """Write a product of matrices, or of a matrix and a vector, as a method call, which calls BLAS directly."""
     (out,) = instruction.results
     if (
         max(len(a.shape), len(b.shape)) > 2
@@ -115,7 +115,7 @@ def _mean(w: "Writer", instruction: Instruction) -> bool:
 
 
 def _view(form: str, w: "Writer", instruction: Instruction) -> bool:
-    """Write a view as a method, except of a buffer, whose view is made once."""
+    """Write a view as a method call. The view of a buffer is created once."""
     x, (out,) = instruction.operands[0], instruction.results
     if w.number(x) is not None or x.kind is not np.ndarray:
         return False
@@ -146,7 +146,7 @@ def _momentum(w: "Writer", instruction: Instruction) -> bool:
         spare = w.scratch(p.shape, p.dtype)
         if spare is None:
             return False
-        # arrays of more elements are updated by BLAS, which takes Python numbers
+        # arrays of more elements are updated by BLAS, which accepts Python numbers
         as_rate = w.rate if p.size <= updates.SMALL else lambda value, like: w.text(value)
         numbers = [as_rate(settings[name], p) for name in ("lr", "momentum")]
         step = updates.step_of_gradient(inner is not None, given[1:], otherwise)
@@ -225,13 +225,13 @@ def group_step(w: "Writer", instruction: Instruction) -> bool:
 
 
 def _getitem(w: "Writer", instruction: Instruction) -> bool:
-    """Index as Python does, where all positions are known."""
+    """Index as Python does, if all positions are known."""
     x, *positions = instruction.operands
     if positions or not isinstance(x, Variable) or x.kind is None or not issubclass(x.kind, np.ndarray | np.generic):
         return False
     (out,) = instruction.results
     if out.kind is np.ndarray and w.number(x) is not None:
-        return False  # the view of a buffer is made once
+        return False  # the view of a buffer is created once
     w.line(f"{w.names[out]} = {w.names[x]}[{w.text(instruction.settings['index'])}]")
     return True
 
@@ -262,7 +262,7 @@ def _where(w: "Writer", instruction: Instruction) -> bool:
 
 
 MOST_STACKED = 16
-"""The most arrays that are written one by one. ``numpy.stack`` takes as long as ten of these writes."""
+"""The maximum number of arrays to write one by one: ``numpy.stack`` costs as much as ten writes."""
 
 
 def _stack(w: "Writer", instruction: Instruction) -> bool:
