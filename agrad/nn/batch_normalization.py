@@ -22,7 +22,7 @@ class _RunningNorm(ArrayModule):
     weight: agrad.Tensor | Any
     bias: agrad.Tensor | Any
 
-    traced_attributes = ("num_batches_tracked",)
+    traced_attributes: ClassVar[tuple[str, ...]] = ("num_batches_tracked",)
     ndims: ClassVar[tuple[int, ...]]
 
     def __init__(

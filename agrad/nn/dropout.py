@@ -1,7 +1,7 @@
 """Modules that draw random numbers in training: dropout variants and RReLU."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class RandomModule(OfFunction):
         Probability of zeroing or replacing an element or a channel, from 0 to 1.
     """
 
-    traced_attributes: tuple[str, ...] = ("calls",)
+    traced_attributes: ClassVar[tuple[str, ...]] = ("calls",)
 
     def __init__(self, rng: Rng = None) -> None:
         self.seed: int = draw_seed(rng)
