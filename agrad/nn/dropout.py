@@ -7,8 +7,8 @@ import numpy as np
 
 import agrad
 from agrad.engine.scalars import host_array_call, mark_state_used
+from agrad.expect import share
 from agrad.nn import functional
-from agrad.nn.expect import share
 from agrad.nn.function_module import OfFunction
 from agrad.nn.seeding import STREAM, Rng, draw_seed
 from agrad.ops.map_draws import key_under_maps

@@ -55,14 +55,8 @@ class Optimizer(Declared, Stateful):
     lr: Rate = 1e-3
 
     traced_attributes: ClassVar[tuple[str, ...]] = (
-        "steps",
-        "numbers",
-        "choices",
-        "_counts",
-        "_members",
-        "arrays",
-        "_taken",
-    )
+        "steps", "numbers", "choices", "_counts", "_members", "arrays", "_taken",
+    )  # fmt: skip
     """Attributes that compiled functions read and write at each call."""
 
     def __init__(self, params: Params, options: dict[str, Any]) -> None:

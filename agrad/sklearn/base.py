@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, Self
@@ -43,12 +43,6 @@ def check_number(
         limit = f"above {low}" if above else f"of at least {low}"
         limit += "" if high == math.inf else f" and at most {high}"
         raise ConfigurationError(f"{name} must be {kind} {limit}, got {value!r}")
-
-
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise ``ConfigurationError`` unless a value is one of some strings."""
-    if not isinstance(value, str) or value not in choices:
-        raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
 class Estimator(BaseEstimator):

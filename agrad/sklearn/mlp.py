@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 import agrad
 from agrad import nn
 from agrad.errors import DataError
-from agrad.sklearn.base import check_choice
+from agrad.expect import one_of
 from agrad.sklearn.kinds import Classifier, Regressor
 from agrad.sklearn.perceptron import Perceptron, has_epochs
 
@@ -295,7 +295,7 @@ class MLPRegressor(Regressor, Perceptron):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_choice("loss", self.loss, ("squared_error", "poisson"))
+        one_of(type(self).__name__, "loss", self.loss, ("squared_error", "poisson"))
 
     def _targets(self, y: np.ndarray, fresh: bool, incremental: bool, dtype: str) -> np.ndarray:
         found = super()._targets(y, fresh, incremental, dtype)

@@ -10,6 +10,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.expect import one_of
 
 AVERAGES = ("auto", "macro", "micro", "weighted")
 
@@ -127,10 +128,8 @@ class Confusion(Metric):
     """A score of the confusion matrix: `precision`, `recall` or `f1`."""
 
     def __init__(self, name: str, average: str = "auto", threshold: float | None = None) -> None:
-        if average not in AVERAGES:
-            raise ConfigurationError(f"{name}: average must be one of {', '.join(AVERAGES)}, got {average!r}")
         self.name: str = name
-        self.average = average
+        self.average: str = one_of(name, "average", average, AVERAGES)
         self.threshold: float | None = threshold
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.nn.expect import share
+from agrad.expect import share
 from agrad.nn.functional.real import places, real_only
 from agrad.nn.seeding import generator
 from agrad.ops.definition import of_first

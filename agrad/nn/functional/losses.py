@@ -7,8 +7,8 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.expect import one_of
 from agrad.faces import complete_docstring
-from agrad.nn.expect import one_of
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.real import of_arrays, real_only
 from agrad.ops.shared import REDUCTIONS, Batchmean, Reduction

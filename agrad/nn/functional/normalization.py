@@ -7,8 +7,8 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.expect import numbers
 from agrad.faces import complete_docstring
-from agrad.nn.expect import numbers
 from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import of_array, real_only
 from agrad.ops.definition import of_first
