@@ -1,6 +1,5 @@
 """``check_grads``: finite differences against the derivatives of a function."""
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name, is_floating
 from agrad.errors import ConfigurationError, DerivativeError, DtypeError, KinkError, OperandError
 from agrad.testing.numerics import host, norm, pairing, random_like
-from agrad.transforms.trees import flatten, paths, unflatten
+from agrad.transforms.trees import argument_names, flatten, paths, unflatten
 
 Function = Callable[..., Any]
 
@@ -139,16 +138,9 @@ def _run(problem: "_Problem", order: int, modes: tuple[str, ...]) -> None:
 
 def _names(f: Function, args: tuple[Any, ...]) -> list[str]:
     """Return the name of each leaf: ``argument 0 (params)['w']``."""
-    try:
-        bound = inspect.signature(f).bind(*args)
-        heads = []
-        for name, value in bound.arguments.items():
-            variadic = bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-            heads += [f"{name}[{i}]" for i in range(len(value))] if variadic else [name]
-    except (TypeError, ValueError):  # it has no signature
-        heads = []
-    whole = [f"argument {i}" + (f" ({heads[i]})" if i < len(heads) else "") for i in range(len(args))]
-    return [head + path for head, arg in zip(whole, args, strict=True) for path in paths(arg)]
+    names = argument_names(f, args)
+    whole = [f"argument {i}" + (f" ({names[i]})" if names else "") for i in range(len(args))]
+    return [name + path for name, arg in zip(whole, args, strict=True) for path in paths(arg)]
 
 
 def _differentiable(leaf: Any, place: str) -> Any:

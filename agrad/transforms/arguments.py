@@ -20,7 +20,7 @@ from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import is_over
-from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
+from agrad.engine.tensor import Tensor, raw_of, strip_constant_levels, wrap
 from agrad.errors import (
     ConfigurationError,
     DtypeError,
@@ -454,7 +454,7 @@ def _check_complex(inputs: Inputs) -> None:
 
 def _tangent_for(value: Any, t: Any, place: TreePath, what: str) -> Any:
     """Return the tangent ``t`` of ``value``; check its shape and dtype."""
-    raw = value.raw if isinstance(value, Tensor) else value
+    raw = raw_of(value)
     t = array_of_number(t, raw)
     if not hasattr(t, "shape"):
         raise OperandError(f"{what}: the tangent of {place} must be an array, got {described(t)}")
