@@ -34,7 +34,7 @@ class _Checked:
             elif field.type is not int:
                 if not callable(value):
                     raise ConfigurationError(f"{title}: {name} must be a function of the step, got {value!r}")
-            elif type(value) is not int or value < 1:
+            else:
                 integer(title, name, value)
 
 
