@@ -50,10 +50,9 @@ class SpecialWords:
         return self.functions().get(name)
 
 
-def _of_module(module: ModuleType, names: Mapping[str, str] | None = None, without: tuple[str, ...] = ()) -> Any:
-    """Return the functions of a module; ``names`` maps names that differ."""
-    called = {name: name for name in ELEMENTWISE if name not in without} | dict(names or {})
-    return {name: getattr(module, own) for name, own in called.items() if hasattr(module, own)}
+def _of_module(module: ModuleType, without: tuple[str, ...]) -> dict[str, Any]:
+    """Return the functions of a module, except some."""
+    return {name: getattr(module, name) for name in ELEMENTWISE if name not in without and hasattr(module, name)}
 
 
 def _scipy() -> Mapping[str, Function]:

@@ -446,12 +446,12 @@ def traced_body(
     return _body(trace, inputs, outputs)
 
 
-def _body(trace: BodyTrace, inputs: Sequence[Variable], outputs: Sequence[Any], instructions: Any = None) -> Body:
+def _body(trace: BodyTrace, inputs: Sequence[Variable], outputs: Sequence[Any]) -> Body:
     held = list(trace.captured_values.values())
     constants = {variable: raw for raw, variable in trace.constants.values()}
     program = Program([*[v for _, v in held], *inputs], constants, [], list(outputs))
     program.notes["returns_operand"] = trace.returns_operand
-    full = program.with_instructions(trace.instructions if instructions is None else instructions)
+    full = program.with_instructions(trace.instructions)
     return Body(full, [value for value, _ in held], trace.examples, trace.tensors)
 
 

@@ -10,7 +10,7 @@ from agrad.backends import backend_of
 from agrad.engine import layouts
 from agrad.engine.layouts import SHARING, apart_by_rows, copied, shares_any, with_values
 from agrad.engine.namespaces import namespace_of
-from agrad.ops.shared import raw_of
+from agrad.engine.tensor import raw_of
 from agrad.transforms.arguments import is_array
 from agrad.transforms.trees import flatten_all, unflatten
 

@@ -2,6 +2,9 @@
 
 ``levels.dispatch`` processes all other calls: only plain arrays, several levels or libraries, Tensors of levels other
 than tapes, and observers of operations.
+
+The four forms of a call repeat their end, which creates and records the result: one more function call takes 10 % of
+the time of an elementwise operation.
 """
 
 import inspect

@@ -541,3 +541,8 @@ def present(value: Any) -> Any:
     while isinstance(value, Tensor) and is_over(value.level):
         value = value.level.outlived(value)
     return value
+
+
+def raw_of(value: Any) -> Any:
+    """Return the plain array under all transforms; other objects unchanged."""
+    return value.raw if isinstance(value, Tensor) else value

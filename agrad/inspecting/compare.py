@@ -12,9 +12,9 @@ from agrad.engine.anomalies import users_line
 from agrad.engine.levels import GLOBAL_TAPE, OutputCotangents
 from agrad.engine.observing import Observer, Proceed
 from agrad.engine.tape import Mode, Node, _ModeChange
-from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.tensor import Tensor, raw_of, wrap
 from agrad.errors import ConfigurationError, OperandError, described
-from agrad.inspecting.text import host, raw_of
+from agrad.inspecting.text import host
 from agrad.transforms.arguments import is_array
 from agrad.transforms.grad import vjp
 from agrad.transforms.trees import flatten, paths, unflatten

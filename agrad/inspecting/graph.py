@@ -11,12 +11,12 @@ from agrad.engine.backward import backward_pass, topological_order
 from agrad.engine.gradients import cotangent_for, starting_cotangents
 from agrad.engine.levels import GetOutput, OutputCotangents
 from agrad.engine.tape import LEAF, Meta, Node, no_grad
-from agrad.engine.tensor import Tensor, strip_constant_levels
+from agrad.engine.tensor import Tensor, raw_of, strip_constant_levels
 from agrad.errors import MissingExtraError, OperandError
 from agrad.inspecting.drawing import Box, layered
 from agrad.inspecting.html import folded, preformatted
 from agrad.inspecting.profile import size_of
-from agrad.inspecting.text import aligned, one_line, raw_of
+from agrad.inspecting.text import aligned, one_line
 from agrad.inspecting.values import MISSING, Recall, entry, settings_of
 
 _SECONDS = 60

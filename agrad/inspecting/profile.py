@@ -14,10 +14,11 @@ from agrad.engine.anomalies import users_line
 from agrad.engine.levels import OutputCotangents
 from agrad.engine.observing import Observer, Proceed
 from agrad.engine.tape import Mode, Node, _ModeChange
+from agrad.engine.tensor import raw_of
 from agrad.errors import ConfigurationError
 from agrad.inspecting.drawing import Bar, flame
 from agrad.inspecting.html import table as html_table
-from agrad.inspecting.text import aligned, raw_of
+from agrad.inspecting.text import aligned
 
 _SORTS: dict[str, Callable[["Line"], Any]] = {
     "time": lambda line: -line.seconds,

@@ -1,7 +1,6 @@
 """``agrad.graph`` of a function: every operation of a call."""
 
 import functools
-import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,12 +11,11 @@ from agrad.engine.calls import array_of_number
 from agrad.engine.levels import Level, dispatch
 from agrad.engine.observing import Observer
 from agrad.engine.tape import Mode, _ModeChange
-from agrad.engine.tensor import RecordedTensor, Tensor
+from agrad.engine.tensor import RecordedTensor, Tensor, raw_of
 from agrad.errors import ConfigurationError, OperandError
 from agrad.inspecting.graph import Graph, Input, Row, graph_of_tensors, make_row, shown_rows
 from agrad.inspecting.profile import waits
-from agrad.inspecting.text import raw_of
-from agrad.transforms.trees import flatten, paths, unflatten
+from agrad.transforms.trees import argument_names, flatten, paths, unflatten
 
 BELOW_ALL = -1
 """The number of the nesting level of a recorder, the oldest, which every operation reaches."""
@@ -167,16 +165,8 @@ def _graph_of_call(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 def _names(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     """Return a name for each leaf of the arguments: ``x``, ``params['w']``."""
-    try:
-        bound = inspect.signature(f).bind_partial(*args)
-    except (TypeError, ValueError):  # a function without a signature, or one that rejects these arguments
-        heads = [f"argument {i}" for i in range(len(args))]
-    else:
-        heads = []
-        for name, value in bound.arguments.items():
-            variadic = bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-            heads += [f"{name}[{i}]" for i in range(len(value))] if variadic else [name]
-    return [head + path for head, arg in zip(heads, args, strict=True) for path in paths(arg)]
+    names = argument_names(f, args) or [f"argument {i}" for i in range(len(args))]
+    return [name + path for name, arg in zip(names, args, strict=True) for path in paths(arg)]
 
 
 def _finished(recorder: Recorder, outputs: Sequence[Any], limit: int | None) -> Graph:

@@ -10,18 +10,12 @@ import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import dtype_name
-from agrad.engine.tensor import Tensor
 from agrad.errors import DtypeError
 
 _LINES = 8
 _EDGE = 3
 _WHOLE = 48
 _ROWS = 8
-
-
-def raw_of(value: Any) -> Any:
-    """Return the plain array of a Tensor, and any other value unchanged."""
-    return value.raw if isinstance(value, Tensor) else value
 
 
 def _number(value: Any, digits: int) -> str:

@@ -13,9 +13,9 @@ from agrad.engine.backward import backward_pass, linked_values
 from agrad.engine.gradients import cotangent_for
 from agrad.engine.levels import GLOBAL_TAPE, GetOutput, OutputCotangents
 from agrad.engine.tape import LEAF, SETTINGS, Node, Plan, leaf_node, next_id
-from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
+from agrad.engine.tensor import Tensor, present, raw_of, strip_constant_levels, wrap
 from agrad.errors import GraphFreedError, TracedValueError
-from agrad.inspecting.text import device_name, one_line, raw_of, several_lines
+from agrad.inspecting.text import device_name, one_line, several_lines
 
 
 class Missing:

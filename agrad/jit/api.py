@@ -14,6 +14,7 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError, OperandError, described
+from agrad.expect import integer
 from agrad.jit import entry as entries
 from agrad.jit.bindings import inputs_of
 from agrad.jit.capture import Tracing
@@ -64,8 +65,7 @@ class Jitted(Generic[P, R]):
     ) -> None:
         if not callable(function):
             raise OperandError(f"jit: function must be a function, got {described(function)}. Write agrad.jit(f)(x).")
-        if not isinstance(cache_size, int) or cache_size < 1:
-            raise ConfigurationError(f"jit: cache_size must be an integer of 1 or more, got {cache_size!r}")
+        integer("jit", "cache_size", cache_size)
         functools.update_wrapper(self, function)
         self.__wrapped__ = function
         self._given = function, static_argnums, static_argnames, donate_argnums, cache_size, options

@@ -15,15 +15,12 @@ import functools
 import operator
 import sys
 import types
-import zlib
 from argparse import Namespace
 from array import array
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
 from typing import Any
-
-import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.levels import GLOBAL_TAPE
@@ -40,6 +37,7 @@ from agrad.jit.guards import (
     is_value,
     root_of,
 )
+from agrad.transforms.arguments import content_of
 
 LIMIT = 1000
 """The most Python values that are compared at each call."""
@@ -80,13 +78,13 @@ class CapturedState(RetraceGuards):
         """Objects whose class is guarded."""
         self._absent: dict[int, tuple[Any, dict[str, None]]] = {}
         """Globals and attributes of modules that code names and that do not exist."""
-        self._written: list[tuple[Any, int, str]] = []
+        self._written: list[tuple[Any, Any, str]] = []
         self._count = 0
         self._follow()
 
     def changed(self) -> list[str]:
         """Return the descriptions of what the function has changed."""
-        return super().changed() + [what for raw, kept, what in self._written if _checksum(raw) != kept]
+        return super().changed() + [what for raw, kept, what in self._written if content_of(raw) != kept]
 
     def is_read_at_call(self, raw: Any) -> bool:
         """Return True if an array is one of ``arrays``, or a view of one."""
@@ -212,7 +210,7 @@ class CapturedState(RetraceGuards):
             self.guard_content(look, Contents(place))
         elif backend.shares_memory is not None:
             self.arrays.append(value)
-            self._written.append((value, _checksum(value), place))
+            self._written.append((value, content_of(value), place))
 
     def _container(self, value: Any, place: str) -> None:
         if isinstance(value, (dict, types.MappingProxyType)):
@@ -473,7 +471,3 @@ def _is_installed(root: str) -> bool:
     """Return True for packages in the folders that installers use."""
     file = getattr(sys.modules.get(root), "__file__", None)
     return file is not None and not {"site-packages", "dist-packages"}.isdisjoint(PurePath(file).parts)
-
-
-def _checksum(raw: Any) -> int:
-    return zlib.crc32(np.ascontiguousarray(backend_of(raw).to_host(raw)).view(np.uint8).data)

@@ -5,9 +5,9 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.expect import numbers
 from agrad.nn import functional, init
 from agrad.nn.dropout import Dropout
-from agrad.nn.expect import numbers
 from agrad.nn.functional.attention import attend, weights
 from agrad.nn.functional.real import places
 from agrad.nn.layers import Linear

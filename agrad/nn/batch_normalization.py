@@ -8,8 +8,8 @@ import numpy as np
 import agrad
 from agrad.engine.scalars import mark_state_used
 from agrad.errors import ShapeError
+from agrad.expect import numbers, share
 from agrad.nn import functional, init
-from agrad.nn.expect import numbers, share
 from agrad.nn.module import ArrayModule
 from agrad.nn.normalization import affine_parameters
 
@@ -22,7 +22,7 @@ class _RunningNorm(ArrayModule):
     weight: agrad.Tensor | Any
     bias: agrad.Tensor | Any
 
-    traced_attributes = ("num_batches_tracked",)
+    traced_attributes: ClassVar[tuple[str, ...]] = ("num_batches_tracked",)
     ndims: ClassVar[tuple[int, ...]]
 
     def __init__(

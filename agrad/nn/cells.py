@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 
 import agrad
 from agrad.errors import ShapeError
+from agrad.expect import numbers, one_of
 from agrad.nn import functional, init
-from agrad.nn.expect import numbers, one_of
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 

@@ -1,14 +1,14 @@
 """Modules that draw random numbers in training: dropout variants and RReLU."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 import agrad
 from agrad.engine.scalars import host_array_call, mark_state_used
+from agrad.expect import share
 from agrad.nn import functional
-from agrad.nn.expect import share
 from agrad.nn.function_module import OfFunction
 from agrad.nn.seeding import STREAM, Rng, draw_seed
 from agrad.ops.map_draws import key_under_maps
@@ -28,7 +28,7 @@ class RandomModule(OfFunction):
         Probability of zeroing or replacing an element or a channel, from 0 to 1.
     """
 
-    traced_attributes: tuple[str, ...] = ("calls",)
+    traced_attributes: ClassVar[tuple[str, ...]] = ("calls",)
 
     def __init__(self, rng: Rng = None) -> None:
         self.seed: int = draw_seed(rng)

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 import agrad
 from agrad.errors import ConfigurationError
+from agrad.expect import numbers
 from agrad.nn import functional, init
-from agrad.nn.expect import numbers
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng
 

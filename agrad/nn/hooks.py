@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import agrad
 from agrad.errors import NotDifferentiableError, OperandError
@@ -33,7 +33,7 @@ class RemovableHandle:
 class Hooks:
     """Hooks of one module."""
 
-    traced_attributes: tuple[str, ...] = ()
+    traced_attributes: ClassVar[tuple[str, ...]] = ()
     """Declared so that ``agrad.jit`` retraces after a hook is added or removed."""
 
     def __init__(self) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.expect import one_of, share
 from agrad.faces import complete_docstring
-from agrad.nn.expect import one_of, share
 from agrad.nn.parameter import Parameter, marked
 from agrad.nn.seeding import Rng, generator
 from agrad.nn.state import put

@@ -9,8 +9,8 @@ from typing import Any
 
 import agrad
 from agrad.errors import ShapeError
+from agrad.expect import numbers
 from agrad.nn import functional, init
-from agrad.nn.expect import numbers
 from agrad.nn.module import ArrayModule, Module
 from agrad.nn.seeding import Rng
 

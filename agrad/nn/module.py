@@ -1,6 +1,6 @@
 """Module: the base class of layers and models."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import agrad
 from agrad.engine.scalars import Stateful
@@ -70,7 +70,7 @@ class Module(Stateful, ModuleMembers, State, Hooked):
     Tensor(4.0, dtype=float64, backend=numpy, device=cpu)
     """
 
-    traced_attributes: tuple[str, ...] = ()
+    traced_attributes: ClassVar[tuple[str, ...]] = ()
     """Attributes, other than Tensors, that calls change.
 
     A compiled function reads and writes them at each call. It is retraced if another attribute changes.

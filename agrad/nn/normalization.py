@@ -7,8 +7,8 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError
+from agrad.expect import numbers
 from agrad.nn import functional, init
-from agrad.nn.expect import numbers
 from agrad.nn.function_module import FunctionModule
 from agrad.nn.module import ArrayModule
 

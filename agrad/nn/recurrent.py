@@ -7,10 +7,10 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.expect import numbers, one_of
 from agrad.nn import functional, init
 from agrad.nn.cells import NONLINEARITIES, State, Step, checked_state, gru_step, lstm_step, products_of
 from agrad.nn.dropout import Dropout
-from agrad.nn.expect import numbers, one_of
 from agrad.nn.functional.real import places
 from agrad.nn.module import Module
 from agrad.nn.seeding import Rng

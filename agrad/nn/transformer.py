@@ -8,9 +8,9 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError
+from agrad.expect import numbers
 from agrad.nn import init
 from agrad.nn.dropout import RandomModule
-from agrad.nn.expect import numbers
 from agrad.nn.module import Module
 from agrad.nn.normalization import LayerNorm
 from agrad.nn.seeding import Rng, draw_seed

@@ -7,14 +7,14 @@ import numpy as np
 
 from agrad.backends import backend_of
 from agrad.dtypes import as_dtype
-from agrad.engine.tensor import Tensor
+from agrad.engine.tensor import Tensor, raw_of
 from agrad.engine.views import linked
 from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype
 from agrad.ops.definition import primitive, public_of_array
 from agrad.ops.indexing import getitem, take
 from agrad.ops.manipulation import concat, reshape
-from agrad.ops.shared import Axes, axis_of, cut, ndim_of, raw_of
+from agrad.ops.shared import Axes, axis_of, cut, ndim_of
 from agrad.registry import public
 from agrad.shapes import normalize_axis, size
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from agrad.backends import backend_of, selected
 from agrad.dtypes import DType, as_dtype, is_floating
-from agrad.engine.tensor import Tensor
+from agrad.engine.tensor import Tensor, raw_of
 from agrad.errors import DtypeError
 from agrad.ops.definition import primitive, public_of_array
-from agrad.ops.shared import native_dtype, raw_of
+from agrad.ops.shared import native_dtype
 from agrad.ops.transfer import to_device
 from agrad.registry import public
 

@@ -9,11 +9,10 @@ from agrad.backends import Backend, backend_of, backend_of_device, backend_of_ty
 from agrad.dtypes import as_dtype, is_floating
 from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, captured
 from agrad.engine.scalars import TracedNumber, host_array_call
-from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.tensor import Tensor, raw_of, wrap
 from agrad.errors import DtypeError, OperandError
 from agrad.ops.casting import astype
 from agrad.ops.manipulation import reshape, stack
-from agrad.ops.shared import raw_of
 from agrad.ops.transfer import rebuild, to, to_device
 from agrad.registry import public
 

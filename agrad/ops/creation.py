@@ -7,14 +7,14 @@ from agrad.dtypes import is_floating
 from agrad.engine.joining import joined
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.scalars import TracedNumber
-from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.tensor import Tensor, raw_of, wrap
 from agrad.errors import OperandError, ShapeError, described
 from agrad.ops.casting import astype
 from agrad.ops.conversion import asarray, dtype_on, new, read
 from agrad.ops.definition import public_of_array
 from agrad.ops.elementwise import add, multiply
 from agrad.ops.manipulation import broadcast_to, reshape
-from agrad.ops.shared import ndim_of, no_view, raw_of
+from agrad.ops.shared import ndim_of, no_view
 from agrad.ops.transfer import to_device
 from agrad.registry import namespace, public
 from agrad.shapes import integer, shape_of_lengths

@@ -4,14 +4,13 @@ import math
 from typing import Any, Generic, NamedTuple
 
 from agrad.dtypes import is_complex
-from agrad.engine.tensor import Tensor
+from agrad.engine.tensor import Tensor, raw_of
 from agrad.ops.creation import zeros_like
 from agrad.ops.definition import A, of_library, primitive, public_of_array
 from agrad.ops.elementwise import atan2, from_parts, imag, real
 from agrad.ops.linear_algebra import solve_or_nan
 from agrad.ops.matrices import adjoint, check_matrices, columns, conjugate, identity, on_diagonal, rows
 from agrad.ops.selection import where
-from agrad.ops.shared import raw_of
 from agrad.registry import public
 
 __all__ = ["det", "logdet", "matrix_rank", "pinv", "slogdet"]

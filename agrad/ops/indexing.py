@@ -13,7 +13,7 @@ from agrad.dtypes import as_dtype, is_complex
 from agrad.engine.batching import spread
 from agrad.engine.joining import beside, is_numpys, joined, mixed, moves
 from agrad.engine.layouts import copy_if_interleaved
-from agrad.engine.tensor import Tensor
+from agrad.engine.tensor import Tensor, raw_of
 from agrad.engine.views import is_view_at
 from agrad.errors import DtypeError, IndexRangeError, MixedBackendsError, OperandError, ShapeError, described
 from agrad.ops.batched_index import aligned, is_mapped_mask, layout, members, over_members
@@ -23,7 +23,7 @@ from agrad.ops.definition import of_library, primitive, public_of_arrays
 from agrad.ops.elementwise import add
 from agrad.ops.manipulation import reshape
 from agrad.ops.selection import where
-from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of, raw_of
+from agrad.ops.shared import array_arguments, axis_of, holds_tensor, ndim_of
 from agrad.registry import CALLS, namespace
 from agrad.shapes import ARRAY, broadcasts_to, integer, size
 

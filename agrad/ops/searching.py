@@ -290,18 +290,20 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
 sort_p = of_library("sort(x, *, axis, descending, stable)", batch="axis")
 
 
+def _sorting(xp: Any, x: Any, axis: int, descending: bool) -> Any:
+    """Return the index arrays of the elements in ascending or descending order."""
+    return along_axis(xp, xp.argsort(x, axis=axis, descending=descending, stable=True), tuple(x.shape), axis)
+
+
 @sort_p.vjp
 def sort_vjp(xp: Any, g: Any, x: Any, *, axis: int, descending: bool) -> Any:
-    shape = tuple(x.shape)
-    order = along_axis(xp, xp.argsort(x, axis=axis, descending=descending, stable=True), shape, axis)
+    order, shape = _sorting(xp, x, axis, descending), tuple(x.shape)
     return xp.scatter_add(g, *order, index=(ARRAY,) * len(shape), shape=shape)
 
 
 @sort_p.jvp
 def sort_jvp(xp: Any, t: Any, x: Any, *, axis: int, descending: bool) -> Any:
-    shape = tuple(x.shape)
-    order = along_axis(xp, xp.argsort(x, axis=axis, descending=descending, stable=True), shape, axis)
-    return xp.getitem(t, *order, index=(ARRAY,) * len(shape))
+    return xp.getitem(t, *_sorting(xp, x, axis, descending), index=(ARRAY,) * len(x.shape))
 
 
 @public_of_array

@@ -7,6 +7,7 @@ from typing import Any
 from agrad.backends import backend_of
 from agrad.dtypes import as_dtype, is_complex, is_floating
 from agrad.engine.joining import joined, moves
+from agrad.engine.tensor import raw_of
 from agrad.errors import DtypeError, OperandError, ShapeError
 from agrad.ops.casting import astype, iinfo
 from agrad.ops.creation import full_like, ones_like, zeros_like
@@ -17,7 +18,7 @@ from agrad.ops.indexing import index_array, scatter_add, take, take_along_axis
 from agrad.ops.manipulation import concat, reshape
 from agrad.ops.searching import argsort
 from agrad.ops.selection import where
-from agrad.ops.shared import ndim_of, raw_of
+from agrad.ops.shared import ndim_of
 from agrad.ops.statistical import cumulative_sum
 from agrad.shapes import ARRAY, size
 

@@ -10,7 +10,7 @@ from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.joining import joined
 from agrad.engine.scalars import TracedNumber, host_array_call
-from agrad.engine.tensor import Tensor
+from agrad.engine.tensor import Tensor, raw_of
 from agrad.errors import OperandError
 from agrad.shapes import kept_shape, normalize_axes, normalize_axis
 
@@ -45,11 +45,6 @@ def ndim_of(x: Any, name: str = "") -> int:
         return x.ndim
     except AttributeError:
         return len(shape_of(x, name))
-
-
-def raw_of(x: Any) -> Any:
-    """Return the plain array under all transforms; other objects unchanged."""
-    return x.raw if isinstance(x, Tensor) else x
 
 
 def axes_of(axis: Any, x: Any) -> tuple[int, ...]:

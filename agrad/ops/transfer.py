@@ -7,10 +7,10 @@ import array_api_compat
 from agrad.backends import Backend, backend_of, load
 from agrad.dtypes import DTYPES, dtype_name
 from agrad.engine.levels import GLOBAL_TAPE
-from agrad.engine.tensor import Tensor, wrap
+from agrad.engine.tensor import Tensor, raw_of, wrap
 from agrad.errors import BackendUnavailableError
 from agrad.ops.definition import primitive, public_of_array
-from agrad.ops.shared import ndim_of, raw_of
+from agrad.ops.shared import ndim_of
 from agrad.registry import CALLS
 
 __all__ = ["to", "to_device"]

@@ -15,6 +15,7 @@ from agrad.errors import (
     NotDifferentiableError,
     OperandError,
 )
+from agrad.expect import integer as integer
 from agrad.nn.module import Module
 
 
@@ -85,13 +86,6 @@ def rate(what: str, name: str, value: Any, below: float | None = None) -> Any:
 def flag(what: str, name: str, value: Any, below: float | None = None) -> bool:
     """Return True or False for a value."""
     return bool(value)
-
-
-def integer(what: str, name: str, value: Any, least: int = 1) -> int:
-    """Return an integer, checked to be at least ``least``."""
-    if type(value) is not int or value < least:
-        raise ConfigurationError(f"{what}: {name} must be an integer of at least {least}, got {value!r}")
-    return value
 
 
 def refuse_other(name: str, i: int, tensor: agrad.Tensor, what: str, raw: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import agrad
 from agrad.engine.scalars import refuse_trace
 from agrad.errors import ConfigurationError, DtypeError
-from agrad.nn.expect import one_of
+from agrad.expect import one_of
 from agrad.nn.module import check_state, encoded, on_device_of, without_options
 from agrad.optim.checks import integer, number
 from agrad.optim.line_search import Point, strong_wolfe

@@ -54,7 +54,9 @@ class Optimizer(Declared, Stateful):
     params: InitVar[Params]
     lr: Rate = 1e-3
 
-    traced_attributes = ("steps", "numbers", "choices", "_counts", "_members", "arrays", "_taken")
+    traced_attributes: ClassVar[tuple[str, ...]] = (
+        "steps", "numbers", "choices", "_counts", "_members", "arrays", "_taken",
+    )  # fmt: skip
     """Attributes that compiled functions read and write at each call."""
 
     def __init__(self, params: Params, options: dict[str, Any]) -> None:

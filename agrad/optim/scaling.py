@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class LossScale(Stateful):
     Tensor([0.8, 1.6], dtype=float64, backend=numpy, device=cpu)
     """
 
-    traced_attributes: tuple[str, ...] = ("_state",)
+    traced_attributes: ClassVar[tuple[str, ...]] = ("_state",)
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class _Checked:
             elif field.type is not int:
                 if not callable(value):
                     raise ConfigurationError(f"{title}: {name} must be a function of the step, got {value!r}")
-            elif type(value) is not int or value < 1:
+            else:
                 integer(title, name, value)
 
 
@@ -89,7 +89,7 @@ class Cosine(_Checked):
 
     def __call__(self, step: int) -> float:
         share = min(max(step, 0), self.steps) / self.steps
-        return self.final + (self.lr - self.final) * (1 + math.cos(math.pi * share)) / 2
+        return self.final + (self.lr - self.final) * half_cosine(share)
 
 
 @dataclass(frozen=True)

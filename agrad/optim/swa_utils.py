@@ -8,8 +8,8 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, OperandError
+from agrad.expect import one_of
 from agrad.nn import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from agrad.nn.expect import one_of
 from agrad.nn.module import Module, on_device_of
 from agrad.optim.checks import integer, share
 from agrad.optim.lr_scheduler.base import LRScheduler, numbers_for_groups

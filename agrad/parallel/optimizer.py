@@ -1,6 +1,6 @@
 """An optimizer for several ranks, which steps by the mean gradient."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import agrad
 from agrad.engine.scalars import Stateful
@@ -37,7 +37,7 @@ class ParallelOptimizer(Stateful):
     (0.1, 0)
     """
 
-    traced_attributes: tuple[str, ...] = ()
+    traced_attributes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, world: "World", inner: Optimizer) -> None:
         if not isinstance(inner, Optimizer):

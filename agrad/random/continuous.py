@@ -26,6 +26,12 @@ def _affine(sample: Any, loc: Any, scale: Any) -> Any:
     return sample
 
 
+def uniform_like(key: Any, shape: Any, dtype: Any, name: str, *parameters: Any) -> Any:
+    """Return uniform numbers in the interior of (0, 1), as a draw's shape asks."""
+    found, kind = shape_and_dtype(key, shape, dtype, name, *parameters)
+    return sampling.uniform(key, shape=found, dtype=kind, interior=True)
+
+
 @draw
 def uniform(key: Any, shape: Any = None, *, low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> agrad.Tensor:
     """Draw uniform numbers from ``low`` to ``high``.
@@ -132,9 +138,7 @@ def exponential(key: Any, shape: Any = None, *, scale: Any = 1.0, dtype: Any = N
     >>> round(float(agrad.grad(lambda scale: agrad.mean(agrad.random.exponential(key, 1000, scale=scale)))(2.0)), 2)
     0.99
     """
-    found, kind = shape_and_dtype(key, shape, dtype, "exponential", scale)
-    u = sampling.uniform(key, shape=found, dtype=kind, interior=True)
-    return _affine(-agrad.log(u), 0.0, scale)
+    return _affine(-agrad.log(uniform_like(key, shape, dtype, "exponential", scale)), 0.0, scale)
 
 
 @draw

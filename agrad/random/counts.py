@@ -5,9 +5,10 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError
+from agrad.random.continuous import uniform_like
 from agrad.random.discrete import bernoulli
 from agrad.random.keys import draw, parameter, positive
-from agrad.random.transformed import positive_like, uniform_like
+from agrad.random.transformed import positive_like
 
 __all__ = ["binomial", "geometric", "poisson", "rademacher"]
 

@@ -7,6 +7,7 @@ import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
 from agrad.ops import sampling
 from agrad.random.keys import broadcast_shape, checked, draw, floating, shape_of
+from agrad.random.transformed import gumbel
 
 __all__ = ["bernoulli", "bits", "categorical", "choice", "permutation", "randint"]
 
@@ -150,13 +151,8 @@ def categorical(key: Any, logits: Any, shape: Any = None, *, axis: int = -1) -> 
         raise ShapeError("categorical: the axis must not have length 0")
     found = broadcast_shape(shape, "categorical", last[..., 0])
     kind = floating(None, "categorical", key, logits)
-    noise = _gumbel(key, (*found, width), kind)
+    noise = gumbel(key, (*found, width), dtype=kind)
     return agrad.argmax(last + noise, axis=-1)
-
-
-def _gumbel(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    """Return Gumbel noise, -log(-log(u)) of uniform numbers."""
-    return -agrad.log(-agrad.log(sampling.uniform(key, shape=shape, dtype=dtype, interior=True)))
 
 
 @draw
@@ -277,5 +273,5 @@ def _places(key: Any, n: int, drawn: int, replace: bool, p: Any) -> Any:
     # positions in descending order of log p with Gumbel noise: Yellott 1977
     possible = p > 0
     logarithms = agrad.where(possible, agrad.log(agrad.where(possible, p, agrad.ones_like(p))), -agrad.inf)
-    scores = logarithms + _gumbel(key, (n,), kind)
+    scores = logarithms + gumbel(key, (n,), dtype=kind)
     return agrad.argsort(scores, descending=True)[:drawn]

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import agrad
 from agrad.engine.scalars import Stateful, host_array_call, mark_state_used, refuse_trace
@@ -32,7 +32,7 @@ class Generator(Stateful):
     {'seed': 0, 'calls': 2}
     """
 
-    traced_attributes: tuple[str, ...] = ("_calls",)
+    traced_attributes: ClassVar[tuple[str, ...]] = ("_calls",)
 
     def __init__(self, seed: int) -> None:
         self.seed: int = number(seed, "Generator", "the seed", 2**128)

@@ -9,19 +9,13 @@ from typing import Any
 import agrad
 from agrad.errors import ShapeError
 from agrad.ops import sampling
-from agrad.random.continuous import _affine, gamma, log_gamma, normal
+from agrad.random.continuous import _affine, gamma, log_gamma, normal, uniform_like
 from agrad.random.keys import broadcast_shape, checked, draw, floating, parameter, positive, shape_and_dtype
 
 __all__ = [
     "cauchy", "chisquare", "gumbel", "laplace", "logistic", "lognormal", "maxwell", "multivariate_normal", "pareto",
     "rayleigh", "t", "weibull_min",
 ]  # fmt: skip
-
-
-def uniform_like(key: Any, shape: Any, dtype: Any, name: str, *parameters: Any) -> Any:
-    """Return uniform numbers in the interior of (0, 1), as a draw's shape asks."""
-    found, kind = shape_and_dtype(key, shape, dtype, name, *parameters)
-    return sampling.uniform(key, shape=found, dtype=kind, interior=True)
 
 
 def positive_like(value: Any, what: str, key: Any, like: Any, name: str) -> Any:

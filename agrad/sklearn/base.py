@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, Self
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 import agrad
 from agrad.errors import AnomalyError, ConfigurationError, DataError
+from agrad.faces import complete_docstring
 from agrad.nn import Module
 from agrad.sklearn.arrays import Place, Result, dtype_name, dtypes_for, host, place_for, rows
 from agrad.sklearn.training import Examples, Training, predicted
@@ -45,18 +46,38 @@ def check_number(
         raise ConfigurationError(f"{name} must be {kind} {limit}, got {value!r}")
 
 
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise ``ConfigurationError`` unless a value is one of some strings."""
-    if not isinstance(value, str) or value not in choices:
-        raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-
-
 class Estimator(BaseEstimator):
     """Base class of the estimators.
 
     A subclass defines ``_network``, ``_optimizer`` and ``_objective``, and inherits from ``Classifier`` or
     ``Regressor``, depending on the targets.
+
+    Parameters
+    ----------
+    batch_size : int or "auto"
+        Batch size. ``"auto"`` means 200, or all examples if there are fewer.
+    shuffle : bool
+        If True, shuffle the examples in each epoch.
+    early_stopping : bool
+        If True, hold out examples, stop when the score on them stops improving, and keep the best network.
+    validation_fraction : float
+        Fraction of the examples to hold out.
+    warm_start : bool
+        If True, continue from the last fit.
+    verbose : bool
+        If True, print the loss of each epoch.
+    backend : str or None
+        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
+        one.
+    device : device or None
+        Its device.
+    dtype : {"float32", "float64"} or None
+        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        complete_docstring(cls, Estimator)
 
     module_: Module
     _training: Training

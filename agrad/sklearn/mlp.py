@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 import agrad
 from agrad import nn
 from agrad.errors import DataError
-from agrad.sklearn.base import check_choice
+from agrad.expect import one_of
 from agrad.sklearn.kinds import Classifier, Regressor
 from agrad.sklearn.perceptron import Perceptron, has_epochs
 
@@ -30,8 +30,6 @@ class MLPClassifier(Classifier, Perceptron):
         The optimizer. ``"lbfgs"`` calls SciPy, with all examples at once.
     alpha : float
         L2 regularization: factor of half the sum of squared weights, added to the sum of the losses of a batch.
-    batch_size : int or "auto"
-        Batch size. ``"auto"`` means 200, or all examples if there are fewer.
     learning_rate : {"constant", "invscaling", "adaptive"}
         The schedule of ``"sgd"``: constant; divided by ``(examples seen + 1) ** power_t`` after each epoch; or divided
         by 5 when the fit stops improving.
@@ -41,24 +39,14 @@ class MLPClassifier(Classifier, Perceptron):
         The exponent of ``"invscaling"``.
     max_iter : int
         Maximum number of epochs, or of iterations of ``"lbfgs"``.
-    shuffle : bool
-        If True, shuffle the examples in each epoch.
     random_state : int, numpy.random.RandomState or None
         Random source of initial weights, orders and dropout.
     tol : float
         Smallest improvement that counts.
-    verbose : bool
-        If True, print the loss of each epoch.
-    warm_start : bool
-        If True, continue from the last fit.
     momentum : float
         The momentum of ``"sgd"``.
     nesterovs_momentum : bool
         If True, use Nesterov momentum.
-    early_stopping : bool
-        If True, hold out examples, stop when the score on them stops improving, and keep the best network.
-    validation_fraction : float
-        Fraction of the examples to hold out.
     beta_1, beta_2 : float
         Decay rates of the moments of ``"adam"``.
     epsilon : float
@@ -69,13 +57,6 @@ class MLPClassifier(Classifier, Perceptron):
         Maximum number of function evaluations of ``"lbfgs"``.
     dropout : float
         Dropout probability after each hidden layer.
-    backend : str or None
-        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
-        one.
-    device : device or None
-        Its device.
-    dtype : {"float32", "float64"} or None
-        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------
@@ -295,7 +276,7 @@ class MLPRegressor(Regressor, Perceptron):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_choice("loss", self.loss, ("squared_error", "poisson"))
+        one_of(type(self).__name__, "loss", self.loss, ("squared_error", "poisson"))
 
     def _targets(self, y: np.ndarray, fresh: bool, incremental: bool, dtype: str) -> np.ndarray:
         found = super()._targets(y, fresh, incremental, dtype)

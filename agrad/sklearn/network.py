@@ -31,34 +31,15 @@ class NetworkClassifier(Classifier, Network):
         Learning rate, or a schedule: a function of the number of steps.
     epochs : int
         The number of epochs.
-    batch_size : int or "auto"
-        Batch size. ``"auto"`` means 200, or all examples if there are fewer.
-    shuffle : bool
-        If True, shuffle the examples in each epoch.
     callbacks : sequence of functions
         Called after each epoch with the estimator and a dict of ``epoch``, ``loss`` and, with ``early_stopping``,
         ``score``. If one returns True, the fit stops.
     random_state : int, numpy.random.RandomState or None
         Random source of initial values, orders and dropout.
-    early_stopping : bool
-        If True, hold out examples, stop when the score on them stops improving, and keep the best network.
-    validation_fraction : float
-        Fraction of the examples to hold out.
     n_iter_no_change : int or inf
         Number of epochs without improvement after which a fit with ``early_stopping`` stops.
     tol : float
         Smallest improvement of the score that counts.
-    warm_start : bool
-        If True, continue from the last fit.
-    verbose : bool
-        If True, print the loss of each epoch.
-    backend : str or None
-        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
-        one.
-    device : device or None
-        Its device.
-    dtype : {"float32", "float64"} or None
-        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------

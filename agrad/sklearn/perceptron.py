@@ -10,9 +10,10 @@ import numpy as np
 import agrad
 from agrad import nn, optim, random
 from agrad.errors import DataError
+from agrad.expect import one_of
 from agrad.nn import Module
 from agrad.sklearn.arrays import Place
-from agrad.sklearn.base import Estimator, check_choice, check_number
+from agrad.sklearn.base import Estimator, check_number
 from agrad.sklearn.training import Examples
 
 ACTIVATIONS = {"identity": nn.Identity, "logistic": nn.Sigmoid, "tanh": nn.Tanh, "relu": nn.ReLU}
@@ -32,9 +33,10 @@ class Perceptron(Estimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_choice("activation", self.activation, ACTIVATIONS)
-        check_choice("solver", self.solver, ("adam", "sgd", "lbfgs"))
-        check_choice("learning_rate", self.learning_rate, ("constant", "invscaling", "adaptive"))
+        name = type(self).__name__
+        one_of(name, "activation", self.activation, tuple(ACTIVATIONS))
+        one_of(name, "solver", self.solver, ("adam", "sgd", "lbfgs"))
+        one_of(name, "learning_rate", self.learning_rate, ("constant", "invscaling", "adaptive"))
         for name, high, above in (
             ("alpha", math.inf, False),
             ("learning_rate_init", math.inf, True),

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 import agrad
 from agrad import nn, optim, random
 from agrad.data.classification import standardisation
+from agrad.faces import complete_docstring
 from agrad.nn import Module
 from agrad.sklearn.arrays import Place, host
 from agrad.sklearn.base import Estimator, check_number
@@ -65,13 +66,6 @@ class Table(Network):
         ----------
         X : array or sparse matrix
             Numbers of shape (n, features).
-        y : array
-            Classes of shape (n,), or 0 and 1 of shape (n, labels). For a regressor, targets (n,) or (n, outputs).
-
-        Returns
-        -------
-        Self
-            The estimator.
 
         Raises
         ------
@@ -132,6 +126,9 @@ class Table(Network):
         return optim.AdamW(module.parameters(), lr=rate, weight_decay=float(self.weight_decay))
 
 
+complete_docstring(Table.fit, Network.fit)
+
+
 class TableClassifier(Classifier, Table):
     """Classifier with the network for tables of ``agrad train``.
 
@@ -156,31 +153,16 @@ class TableClassifier(Classifier, Table):
         Number of epochs. ``"auto"`` means about 1,600 steps, and 20 to 100 epochs.
     batch_size : int or "auto"
         Batch size. ``"auto"`` means 256 for fewer than 10,000 examples, otherwise 512.
-    shuffle : bool
-        If True, shuffle the examples in each epoch.
     random_state : int, numpy.random.RandomState or None
         Random source of initial values, orders and dropout.
     early_stopping : bool or "auto"
         If True, hold out examples, stop when the loss on them stops decreasing, and keep the best network. ``"auto"``
         means True for 40 examples or more.
-    validation_fraction : float
-        Fraction of the examples to hold out.
     n_iter_no_change : int, inf or "auto"
         Number of epochs without improvement after which a fit with ``early_stopping`` stops. ``"auto"`` means a
         quarter of the epochs, and at least 5.
     tol : float
         Smallest improvement of the score that counts. Scores are losses with the opposite sign (R2 of a regressor).
-    warm_start : bool
-        If True, continue from the last fit.
-    verbose : bool
-        If True, print the loss of each epoch.
-    backend : str or None
-        The backend to compute on. By default, the one of the input with ``array_api_dispatch``, otherwise the selected
-        one.
-    device : device or None
-        Its device.
-    dtype : {"float32", "float64"} or None
-        The dtype to compute in. By default, the dtype of the input, or float64 for integers.
 
     Attributes
     ----------

@@ -5,9 +5,8 @@ from typing import Any
 
 from agrad.engine.backward import backward_pass
 from agrad.engine.tape import next_id, no_grad
-from agrad.engine.tensor import Tensor, strip_constant_levels
+from agrad.engine.tensor import Tensor, raw_of, strip_constant_levels
 from agrad.ops.casting import astype
-from agrad.ops.shared import raw_of
 from agrad.ops.statistical import sum as sum_
 
 

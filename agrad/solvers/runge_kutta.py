@@ -18,6 +18,7 @@ from agrad.dtypes import is_complex
 from agrad.engine.levels import lift
 from agrad.engine.namespaces import namespace_of
 from agrad.errors import ConfigurationError, ConvergenceError, DtypeError
+from agrad.expect import one_of
 from agrad.registry import namespace
 from agrad.solvers.linear import precision
 from agrad.solvers.loops import in_trace, scan, while_loop
@@ -147,9 +148,7 @@ class Options(NamedTuple):
 
     def check(self) -> None:
         """Raise ``ConfigurationError`` for invalid options."""
-        if self.method not in METHODS:
-            names = ", ".join(map(repr, METHODS))
-            raise ConfigurationError(f"odeint: method must be one of {names}, got {self.method!r}")
+        one_of("odeint", "method", self.method, METHODS)
         for name in ("first_step", "max_step", "steps"):
             value = getattr(self, name)
             if value is not None and not value > 0:

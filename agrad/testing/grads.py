@@ -1,6 +1,5 @@
 """``check_grads``: finite differences against the derivatives of a function."""
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,8 +9,8 @@ import agrad
 from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name, is_floating
 from agrad.errors import ConfigurationError, DerivativeError, DtypeError, KinkError, OperandError
-from agrad.testing.numerics import host, norm, pairing, random_like
-from agrad.transforms.trees import flatten, paths, unflatten
+from agrad.testing.numerics import host, norm, pairing, placed, random_like
+from agrad.transforms.trees import argument_names, flatten, paths, unflatten
 
 Function = Callable[..., Any]
 
@@ -139,16 +138,9 @@ def _run(problem: "_Problem", order: int, modes: tuple[str, ...]) -> None:
 
 def _names(f: Function, args: tuple[Any, ...]) -> list[str]:
     """Return the name of each leaf: ``argument 0 (params)['w']``."""
-    try:
-        bound = inspect.signature(f).bind(*args)
-        heads = []
-        for name, value in bound.arguments.items():
-            variadic = bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-            heads += [f"{name}[{i}]" for i in range(len(value))] if variadic else [name]
-    except (TypeError, ValueError):  # it has no signature
-        heads = []
-    whole = [f"argument {i}" + (f" ({heads[i]})" if i < len(heads) else "") for i in range(len(args))]
-    return [head + path for head, arg in zip(whole, args, strict=True) for path in paths(arg)]
+    names = argument_names(f, args)
+    whole = [f"argument {i}" + (f" ({names[i]})" if names else "") for i in range(len(args))]
+    return [name + path for name, arg in zip(whole, args, strict=True) for path in paths(arg)]
 
 
 def _differentiable(leaf: Any, place: str) -> Any:
@@ -193,7 +185,6 @@ class _Problem:
             raise OperandError("check_grads: args must contain an argument to differentiate with respect to")
         self.places = _names(f, args)
         self.raws = [_differentiable(leaf, place) for leaf, place in zip(leaves, self.places, strict=True)]
-        self.backends = [backend_of_type(type(raw)) for raw in self.raws]
         self.point = [np.array(host(raw)) for raw in self.raws]
         self.seed, self.directions = seed, directions
         self.rng = np.random.default_rng(seed)
@@ -232,12 +223,8 @@ class _Problem:
 
     def values(self, function: Function, point: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the outputs on the host at a point on the host."""
-        placed = []
-        for at, raw, backend in zip(point, self.raws, self.backends, strict=True):
-            assert backend is not None
-            array = np.asarray(at).astype(dtype_name(raw.dtype))
-            placed.append(agrad.asarray(backend.from_host(array, backend.device_of(raw))))
-        return [np.asarray(host(y)).astype(np.result_type(host(y).dtype, np.float64)) for y in function(*placed)]
+        given = [agrad.asarray(placed(at, raw)) for at, raw in zip(point, self.raws, strict=True)]
+        return [np.asarray(host(y)).astype(np.result_type(host(y).dtype, np.float64)) for y in function(*given)]
 
     # ---------------------------------------------------------------- derivatives by agrad
 
@@ -314,10 +301,7 @@ class _Problem:
 
         def along(i: int, v: Any) -> tuple[float, float]:
             tangents = [agrad.zeros_like(x) for x in self.tensors]
-            backend = self.backends[i]
-            assert backend is not None
-            moved = np.asarray(v).astype(dtype_name(self.raws[i].dtype))
-            tangents[i] = agrad.asarray(backend.from_host(moved, backend.device_of(self.raws[i])))
+            tangents[i] = agrad.asarray(placed(v, self.raws[i]))
             _, ts = agrad.jvp(function, tuple(self.tensors), tuple(tangents))
             total = sum(pairing(g, t) for g, t in zip(weights, ts, strict=True))
             return total, norm(weights) * norm(ts)

@@ -30,7 +30,7 @@ def host(value: Any) -> np.ndarray:
     """Return the values of a Tensor, an array, a number or a nested list in NumPy."""
     if isinstance(value, (int, float, complex, list)):
         return np.asarray(value)
-    return np.asarray(to_host(value.raw if isinstance(value, agrad.Tensor) else value))
+    return np.asarray(to_host(raw(value)))
 
 
 def raw(value: Any) -> Any:
@@ -48,6 +48,12 @@ def norm(values: Arrays) -> float:
     return float(np.sqrt(sum(np.sum(np.abs(host(v)) ** 2) for v in values)))
 
 
+def placed(values: Any, like: Any) -> Any:
+    """Return NumPy values in the dtype, library and device of a plain array."""
+    backend, values = backend_of(like), np.asarray(values).astype(dtype_name(like.dtype))
+    return values if backend.name == "numpy" else backend.from_host(values, backend.device_of(like))
+
+
 def random_like(values: Arrays, rng: np.random.Generator) -> list[Any]:
     """Return normal arrays with shapes, dtypes, backends and devices of ``values``."""
     out = []
@@ -56,9 +62,7 @@ def random_like(values: Arrays, rng: np.random.Generator) -> list[Any]:
         drawn = rng.standard_normal(like.shape)
         if "complex" in dtype_name(like.dtype):
             drawn = drawn + 1j * rng.standard_normal(like.shape)
-        drawn = np.asarray(drawn).astype(dtype_name(like.dtype))
-        backend = backend_of(like)
-        out.append(drawn if backend.name == "numpy" else backend.from_host(drawn, backend.device_of(like)))
+        out.append(placed(drawn, like))
     return out
 
 

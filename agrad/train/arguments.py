@@ -72,9 +72,3 @@ def real_dtype(name: str) -> str:
             "Trainer: parameters must not have dtype bfloat16. Use float32 parameters and precision='bfloat16'."
         )
     return {"complex64": "float32", "complex128": "float64"}.get(name, name)
-
-
-def whole(value: Any, name: str) -> None:
-    """Raise ``ConfigurationError`` unless a value is an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ConfigurationError(f"{name} must be an integer of at least 1, got {value!r}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from agrad.data.files import StrPath, check_writable
 from agrad.errors import ConfigurationError, OperandError, SaveError, printable
+from agrad.expect import integer, one_of
 from agrad.nn.module import check_state
 from agrad.train.display import ProgressBar
 from agrad.train.history import Record, draw, entry, figure_class
@@ -51,12 +52,10 @@ class Monitored(Callback):
 
     def __init__(self, monitor: str | None, mode: str, min_delta: float = 0.0) -> None:
         what = type(self).__name__
-        if mode not in ("auto", "min", "max"):
-            raise ConfigurationError(f"{what}: mode must be auto, min or max, got {mode!r}")
         if not min_delta >= 0:
             raise ConfigurationError(f"{what}: min_delta must be at least 0, got {min_delta!r}")
         self.monitor: str | None = monitor
-        self.mode = mode
+        self.mode: str = one_of(what, "mode", mode, ("auto", "min", "max"))
         self.min_delta: float = float(min_delta)
         self.best: float | None = None
 
@@ -124,9 +123,7 @@ class EarlyStopping(Monitored):
         restore_best: bool = True,
     ) -> None:
         super().__init__(monitor, mode, min_delta)
-        if type(patience) is not int or patience < 1:
-            raise ConfigurationError(f"EarlyStopping: patience must be an integer of at least 1, got {patience!r}")
-        self.patience: int = patience
+        self.patience: int = integer("EarlyStopping", "patience", patience)
         self.restore_best: bool = restore_best
         self.waited: int = 0
         self.best_epoch: int = 0

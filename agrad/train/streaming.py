@@ -10,6 +10,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.expect import integer, one_of
 
 AVERAGES = ("auto", "macro", "micro", "weighted")
 
@@ -48,7 +49,14 @@ class Metric:
         return self.result([row[0] for row in rows])
 
 
-class Accuracy(Metric):
+class Mean(Metric):
+    """A metric that is the mean of one number per example."""
+
+    def result(self, sums: Sequence[np.ndarray]) -> float:
+        return _ratio(*sums)
+
+
+class Accuracy(Mean):
     """The fraction of correct classes."""
 
     def __init__(self, threshold: float | None = None) -> None:
@@ -58,17 +66,12 @@ class Accuracy(Metric):
         told, labels = classes(y_true, prediction, self.threshold)
         return (_each(agrad.astype(told == labels, agrad.int32)),)
 
-    def result(self, sums: Sequence[np.ndarray]) -> float:
-        return _ratio(*sums)
 
-
-class TopK(Metric):
+class TopK(Mean):
     """The fraction of examples whose class is among the k highest scores."""
 
     def __init__(self, k: int = 5) -> None:
-        if type(k) is not int or k < 1:
-            raise ConfigurationError(f"top_k_accuracy: k must be an integer of at least 1, got {k!r}")
-        self.k = k
+        self.k: int = integer("top_k_accuracy", "k", k)
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
         if prediction.ndim != 2:
@@ -78,11 +81,8 @@ class TopK(Metric):
         higher = agrad.sum(agrad.astype(prediction > own, agrad.int32), axis=1)
         return (_each(agrad.astype(higher < self.k, agrad.int32)),)
 
-    def result(self, sums: Sequence[np.ndarray]) -> float:
-        return _ratio(*sums)
 
-
-class Error(Metric):
+class Error(Mean):
     """The mean of squared or absolute differences."""
 
     def __init__(self, power: int) -> None:
@@ -92,9 +92,6 @@ class Error(Metric):
         difference = prediction - _like(y_true, prediction)
         errors = agrad.square(difference) if self.power == 2 else agrad.abs(difference)
         return (_each(errors),)
-
-    def result(self, sums: Sequence[np.ndarray]) -> float:
-        return _ratio(*sums)
 
 
 class R2(Metric):
@@ -127,10 +124,8 @@ class Confusion(Metric):
     """A score of the confusion matrix: `precision`, `recall` or `f1`."""
 
     def __init__(self, name: str, average: str = "auto", threshold: float | None = None) -> None:
-        if average not in AVERAGES:
-            raise ConfigurationError(f"{name}: average must be one of {', '.join(AVERAGES)}, got {average!r}")
         self.name: str = name
-        self.average = average
+        self.average: str = one_of(name, "average", average, AVERAGES)
         self.threshold: float | None = threshold
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ import agrad
 from agrad import nn, optim, parallel, tree
 from agrad.data.files import StrPath
 from agrad.errors import AgradError, AnomalyError, ConfigurationError, DataError, OperandError
+from agrad.expect import integer
 from agrad.train import arguments, examples, saving
 from agrad.train.display import ProgressBar
 from agrad.train.feed import Feed, Place, place_of
@@ -239,8 +240,8 @@ class Trainer:
         >>> history[-1]["validation_loss"] < history[0]["validation_loss"]
         True
         """
-        arguments.whole(epochs, "epochs")
-        arguments.whole(batch_size, "batch_size")
+        integer("Trainer.fit", "epochs", epochs)
+        integer("Trainer", "batch_size", batch_size)
         source, held = self._source(X, y, batch_size, validation, shuffle)
         weights = arguments.class_weights(class_weight, y)
         loss = self.loss if weights is None else weighted(self.loss, weights, self.place, self.dtype)
@@ -393,7 +394,7 @@ class Trainer:
         >>> trainer.evaluate(np.ones((2, 1)), np.array([[1.0], [3.0]]))
         {'loss': 5.0, 'mae': 2.0}
         """
-        arguments.whole(batch_size, "batch_size")
+        integer("Trainer", "batch_size", batch_size)
         if y is None and not examples.is_examples(X):
             return self._measure(examples.Batches(X, self.place, self.dtype))
         feed = Feed(examples.pair(X, y, self.dtype), self.place)
@@ -458,7 +459,7 @@ class Trainer:
         array([[1.],
                [3.]], dtype=float32)
         """
-        arguments.whole(batch_size, "batch_size")
+        integer("Trainer", "batch_size", batch_size)
         if examples.is_examples(X):
             X = examples.checked(X, "X", self.dtype)
             examples.length(X, "X")

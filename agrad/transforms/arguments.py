@@ -20,7 +20,7 @@ from agrad.engine.levels import CAPTURED, GLOBAL_TAPE, Level, captured
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import is_over
-from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
+from agrad.engine.tensor import Tensor, raw_of, strip_constant_levels, wrap
 from agrad.errors import (
     ConfigurationError,
     DtypeError,
@@ -272,7 +272,9 @@ def content_of(raw: Any) -> Any:
     """Return a version number or a checksum, which changes if the array is written to."""
     backend = backend_of(raw)
     look = backend.content(raw)
-    return zlib.adler32(backend.to_host(raw).tobytes()) if look is None else look()
+    if look is not None:
+        return look()
+    return zlib.crc32(np.ascontiguousarray(backend.to_host(raw)).reshape(-1).view(np.uint8).data)
 
 
 def state_of(leaf: Any, content: bool = False) -> Any:
@@ -455,7 +457,7 @@ def _check_complex(inputs: Inputs) -> None:
 
 def _tangent_for(value: Any, t: Any, place: TreePath, what: str) -> Any:
     """Return the tangent ``t`` of ``value``; check its shape and dtype."""
-    raw = value.raw if isinstance(value, Tensor) else value
+    raw = raw_of(value)
     t = array_of_number(t, raw)
     if not hasattr(t, "shape"):
         raise OperandError(f"{what}: the tangent of {place} must be an array, got {described(t)}")

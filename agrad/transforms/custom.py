@@ -13,7 +13,7 @@ from agrad.engine.calls import Call, lift_all, stopped
 from agrad.engine.joining import moves, returned
 from agrad.engine.levels import lift
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tensor import Tensor
+from agrad.engine.tensor import Tensor, raw_of
 from agrad.errors import (
     ConfigurationError,
     MissingRuleError,
@@ -22,7 +22,6 @@ from agrad.errors import (
     ShapeError,
     described,
 )
-from agrad.ops.shared import raw_of
 from agrad.transforms.arguments import state_of, zeros
 from agrad.transforms.calling import Back, Rules, Values, call, differentiable, tensors_where_given
 from agrad.transforms.linear import LinearTape, nonlinear

@@ -7,7 +7,7 @@ For pytrees, the result is a pytree like the outputs whose leaves are pytrees li
 import contextlib
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from agrad.backends import selected
 from agrad.dtypes import dtype_name, is_complex, is_floating
@@ -232,16 +232,28 @@ def _jacobian(
     return matrix
 
 
-@overload
-def jacrev(f: "Overloaded", *how: Any, **options: Any) -> Function: ...
-@overload
-def jacrev(
-    f: Callable[P, Any],
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
-) -> Callable[P, Any]: ...
+class DerivativeMatrix(Protocol):
+    """The type of ``jacrev``, ``jacfwd``, ``jacobian`` and ``hessian``."""
+
+    @overload
+    def __call__(self, f: "Overloaded", *how: Any, **options: Any) -> Function: ...
+    @overload
+    def __call__(
+        self,
+        f: Callable[P, Any],
+        argnums: ArgNums = 0,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        chunk_size: int | None = None,
+    ) -> Callable[P, Any]: ...
+
+
+def _typed(f: Any) -> DerivativeMatrix:
+    matrix: DerivativeMatrix = f
+    return matrix
+
+
+@_typed
 def jacrev(
     f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
@@ -291,16 +303,7 @@ def jacrev(
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "jacrev")
 
 
-@overload
-def jacfwd(f: "Overloaded", *how: Any, **options: Any) -> Function: ...
-@overload
-def jacfwd(
-    f: Callable[P, Any],
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
-) -> Callable[P, Any]: ...
+@_typed
 def jacfwd(
     f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
@@ -351,16 +354,7 @@ def jacfwd(
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "jacfwd")
 
 
-@overload
-def jacobian(f: "Overloaded", *how: Any, **options: Any) -> Function: ...
-@overload
-def jacobian(
-    f: Callable[P, Any],
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
-) -> Callable[P, Any]: ...
+@_typed
 def jacobian(
     f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:
@@ -419,16 +413,7 @@ def jacobian(
     return _jacobian(f, argnums, has_aux, holomorphic, chunk_size, "Jacobian")
 
 
-@overload
-def hessian(f: "Overloaded", *how: Any, **options: Any) -> Function: ...
-@overload
-def hessian(
-    f: Callable[P, Any],
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    chunk_size: int | None = None,
-) -> Callable[P, Any]: ...
+@_typed
 def hessian(
     f: Function, argnums: ArgNums = 0, has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None
 ) -> Function:

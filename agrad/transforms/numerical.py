@@ -11,8 +11,8 @@ from agrad.backends import backend_of
 from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.calls import lift_all
 from agrad.engine.namespaces import namespace_of
+from agrad.engine.tensor import raw_of
 from agrad.errors import ConfigurationError, NotDifferentiableError
-from agrad.ops.shared import raw_of
 from agrad.transforms.arguments import check_function, paired
 from agrad.transforms.calling import Back, Rules, Values, call, differentiable, tensors_where_given
 from agrad.transforms.trees import flatten_all, unflatten

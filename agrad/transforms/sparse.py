@@ -20,10 +20,9 @@ from agrad.engine.levels import Forward
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.notation import primitive
 from agrad.engine.tape import mode
-from agrad.engine.tensor import Tensor
+from agrad.engine.tensor import Tensor, raw_of
 from agrad.errors import ConfigurationError, ShapeError, TracedValueError, described
 from agrad.jit.state import CapturedState
-from agrad.ops.shared import raw_of
 from agrad.shapes import size
 from agrad.transforms.arguments import (
     ArgNums,

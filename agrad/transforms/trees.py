@@ -1,6 +1,7 @@
 """Pytrees: nested dicts, lists, tuples, namedtuples and dataclasses."""
 
 import dataclasses
+import inspect
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
@@ -116,6 +117,22 @@ def paths(tree: Any, none_is_leaf: bool = False) -> list[str]:
     """Return the path of each leaf in Python's notation: ``['layers'][0]``."""
     accessors, _, _ = optree.tree_flatten_with_accessor(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
     return [accessor.codify("") for accessor in accessors]
+
+
+def argument_names(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+    """Return the parameter names of positional arguments.
+
+    The list is empty if the signature is unknown or rejects the arguments.
+    """
+    try:
+        bound = inspect.signature(f).bind_partial(*args)
+    except (TypeError, ValueError):
+        return []
+    names = []
+    for name, value in bound.arguments.items():
+        variadic = bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+        names += [f"{name}[{i}]" for i in range(len(value))] if variadic else [name]
+    return names
 
 
 class TreePath:

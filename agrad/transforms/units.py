@@ -6,8 +6,7 @@ from typing import Any
 from agrad.backends import backend_of
 from agrad.engine.batching import Batch
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tensor import Tensor
-from agrad.ops.shared import raw_of
+from agrad.engine.tensor import Tensor, raw_of
 from agrad.shapes import size
 from agrad.transforms.arguments import zeros
 

@@ -18,6 +18,7 @@ from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import change_mode, mode
 from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError, described
+from agrad.expect import one_of
 from agrad.ops.map_draws import RANDOMNESS, Map
 from agrad.shapes import normalize_axis
 from agrad.transforms.arguments import (
@@ -137,8 +138,7 @@ def vmap(
             "of f to the returned function: agrad.vmap(f)(x)."
         )
     check_chunk_size(chunk_size, "vmap", "batch elements")
-    if randomness not in RANDOMNESS:
-        raise ConfigurationError(f"vmap: randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}.")
+    one_of("vmap", "randomness", randomness, RANDOMNESS)
     name = f"vmap of {getattr(f, '__name__', 'a function')}"
 
     @functools.wraps(f, updated=())

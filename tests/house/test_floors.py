@@ -17,7 +17,7 @@ ROOT = Path(agrad.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 _FLOORS = {
-    0: "errors foreign shapes registry dtypes philox arrival starting faces",
+    0: "errors expect foreign shapes registry dtypes philox arrival starting faces",
     1: "backends kernels",
     2: (
         "engine.observing engine.operation engine.scalars engine.tape engine.protocols engine.tensor "
@@ -37,7 +37,7 @@ FLOORS = {f"agrad.{name}".removesuffix(".agrad"): floor for floor, names in _FLO
 """The floor of a module: that of its longest prefix here."""
 
 ABOVE_THE_FACE = 8
-FACE = {"agrad", "agrad.errors", "agrad.faces", "agrad.fft", "agrad.linalg", "agrad.special"}
+FACE = {"agrad", "agrad.errors", "agrad.expect", "agrad.faces", "agrad.fft", "agrad.linalg", "agrad.special"}
 _EXCEPTIONS = {
     "data": "backends.base",
     "interop": "backends foreign registry",

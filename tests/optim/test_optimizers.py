@@ -71,11 +71,17 @@ def starts(is_complex: bool) -> list[np.ndarray]:
     return [np.asarray(a + 1j * draw(*a.shape, seed=9)) for a in made] if is_complex else made
 
 
-def lion(p: np.ndarray, g: np.ndarray, m: Any, lr: float, betas: Any, weight_decay: float = 0, maximize: bool = False):  # type: ignore[no-untyped-def]
+def lion(
+    p: Any, g: Any, m: Any, lr: float, betas: Any = (0.9, 0.99), weight_decay: float = 0, maximize: bool = False
+) -> tuple[Any, Any]:
     g = -g if maximize else g
     c = betas[0] * m + (1 - betas[0]) * g
     sign = np.sign(c.real) + 1j * np.sign(c.imag) if np.iscomplexobj(c) else np.sign(c)
     return p - lr * (sign + weight_decay * p), betas[1] * m + (1 - betas[1]) * g
+
+
+WRITTEN = {"Lion": lion}
+"""Steps of optimizers that PyTorch does not have, from parameter, gradient and state to parameter and state."""
 
 
 @pytest.fixture
@@ -100,7 +106,7 @@ def test_fifty_steps_are_pytorchs(backend: str, name: str, options: Options, dty
     ours = [leaf(a) for a in starts(is_complex)]
     theirs = [torch.tensor(a, requires_grad=True) for a in starts(is_complex)]
     optimizer = getattr(optim, name)(ours, lr=0.05, **options)
-    if name == "Lion":
+    if name in WRITTEN:
         written = [a.copy() for a in starts(is_complex)]
         moments = [np.zeros_like(a) for a in written]
     else:
@@ -113,14 +119,12 @@ def test_fifty_steps_are_pytorchs(backend: str, name: str, options: Options, dty
             # agrad's gradient of a real function is the conjugate of PyTorch's
             set_grad(ours[i], np.asarray(np.conj(g)))
             theirs[i].grad = torch.tensor(g)
-            if name == "Lion":
-                written[i], moments[i] = lion(
-                    written[i], g, moments[i], **{"lr": 0.05, "betas": (0.9, 0.99), **options}
-                )
+            if name in WRITTEN:
+                written[i], moments[i] = WRITTEN[name](written[i], g, moments[i], lr=0.05, **options)
         optimizer.step()
-        if name != "Lion":
+        if name not in WRITTEN:
             other.step()
-    expected = written if name == "Lion" else [b.detach().numpy() for b in theirs]
+    expected = written if name in WRITTEN else [b.detach().numpy() for b in theirs]
     for a, b in zip(ours, expected, strict=True):
         np.testing.assert_allclose(host(a), b, rtol=1e-10, atol=1e-10)
 

@@ -80,7 +80,7 @@ def test_an_entry_that_is_not_there_is_named():
     X, y = blobs()
     with pytest.raises(ConfigurationError, match=r"monitor must be one of loss, accuracy.*, got 'val_accuracy'"):
         classifier(callbacks=[EarlyStopping("val_accuracy")]).fit(X, y, progress=False)
-    with pytest.raises(ConfigurationError, match="mode must be auto, min or max"):
+    with pytest.raises(ConfigurationError, match="mode must be one of 'auto', 'min', 'max'"):
         EarlyStopping(mode="lower")
     with pytest.raises(ConfigurationError, match="patience must be an integer of at least 1"):
         EarlyStopping(patience=0)

@@ -90,5 +90,5 @@ def test_what_does_not_fit_is_refused():
         metrics.top_k_accuracy(LABELS, TOLD)
     with pytest.raises(ShapeError, match="got 5 for predictions"):
         metrics.roc_auc(TWO[:5], MARGIN)
-    with pytest.raises(ConfigurationError, match="average must be one of auto"):
+    with pytest.raises(ConfigurationError, match="average must be one of 'auto'"):
         metrics.f1(LABELS, SCORES, average="binary")

@@ -7,7 +7,7 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.nn.expect import numbers
+from agrad.expect import numbers
 from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import check_numbers, of_array, places
 from agrad.ops.indexing import scatter_sum

@@ -8,7 +8,8 @@ import numpy as np
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.nn.expect import share
+from agrad.expect import share
+from agrad.nn.functional.dropout import dropout
 from agrad.nn.functional.real import places, real_only
 from agrad.nn.seeding import generator
 from agrad.ops.definition import of_first
@@ -44,8 +45,7 @@ def weights(query: Any, key: Any, mask: Any, rows: Any, scale: float, dropped: D
     if dropped is None:
         return found
     words, p = dropped
-    kept = agrad.astype(random.bernoulli(words, 1 - p, tuple(found.shape)), found.dtype)
-    return agrad.multiply(found, kept * (1 / (1 - p) if p < 1 else 0.0))
+    return dropout(found, p, key=words)
 
 
 def attend(query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, dropped: Dropped) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
-from agrad.nn.functional.losses import Reduction, check_reduction
+from agrad.nn.functional.losses import Reduction, check_reduction, reduced
 from agrad.nn.functional.real import of_array, real_only
 
 __all__ = ["cross_entropy", "nll_loss"]
@@ -82,12 +82,11 @@ def _negative_log(log_p: Any, labels: Any, kept: Any, weight: Any, smoothing: fl
     return picked, weights
 
 
-def _averaged(losses: Any, weights: Any, reduction: str) -> Any:
-    if reduction == "none":
-        return losses
-    if reduction == "mean":
-        return agrad.mean(losses) if weights is None else agrad.sum(losses) / agrad.sum(weights)
-    return agrad.sum(losses)
+def _averaged(name: str, losses: Any, weights: Any, reduction: str) -> Any:
+    """Reduce losses. A mean is weighted."""
+    if reduction != "mean" or weights is None:
+        return reduced(name, losses, reduction)
+    return agrad.sum(losses) / agrad.sum(weights)
 
 
 @of_array
@@ -126,7 +125,7 @@ def nll_loss(
     log_probability = _classes_last(log_probability)
     _in_range("nll_loss", labels, log_probability.shape[-1])
     check_weight("nll_loss", weight, log_probability.shape[-1])
-    return _averaged(*_negative_log(log_probability, labels, kept, weight, 0.0), reduction)
+    return _averaged("nll_loss", *_negative_log(log_probability, labels, kept, weight, 0.0), reduction)
 
 
 @of_array
@@ -184,15 +183,15 @@ def cross_entropy(
         if weight is not None:
             target = agrad.multiply(target, weight)
         losses = -agrad.sum(agrad.multiply(target, agrad.log_softmax(logits)), axis=-1)
-        return _averaged(losses, None, reduction)
+        return _averaged("cross_entropy", losses, None, reduction)
     _checked_labels("cross_entropy", shape, target)
     kept = _kept(target, ignore_index)
     if weight is None and not label_smoothing:
         if kept is None:
             return agrad.cross_entropy(logits, target, reduction=reduction)
         losses = agrad.cross_entropy(logits, agrad.where(kept, target, 0), reduction="none")
-        return _averaged(agrad.where(kept, losses, 0.0), agrad.astype(kept, losses.dtype), reduction)
+        return _averaged("cross_entropy", agrad.where(kept, losses, 0.0), agrad.astype(kept, losses.dtype), reduction)
     labels = target if kept is None else agrad.where(kept, target, 0)
     _in_range("cross_entropy", labels, logits.shape[-1])
     log_p = agrad.log_softmax(logits)
-    return _averaged(*_negative_log(log_p, labels, kept, weight, label_smoothing), reduction)
+    return _averaged("cross_entropy", *_negative_log(log_p, labels, kept, weight, label_smoothing), reduction)

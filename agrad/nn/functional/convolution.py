@@ -5,7 +5,7 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
-from agrad.nn.expect import numbers
+from agrad.expect import numbers
 from agrad.nn.functional.real import on_axes
 from agrad.ops.convolution import Windows, convolution
 from agrad.ops.definition import of_first

@@ -9,8 +9,8 @@ from typing import Any
 import agrad
 from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.expect import share
 from agrad.faces import complete_docstring
-from agrad.nn.expect import share
 from agrad.nn.functional.real import of_array, on_axes, places, real_only
 from agrad.nn.seeding import generator
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
-from agrad.nn.expect import one_of
+from agrad.expect import one_of
 from agrad.nn.functional.real import check_numbers, of_array, of_arrays, places
 from agrad.ops.definition import of_first
 

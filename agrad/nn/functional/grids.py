@@ -9,7 +9,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ShapeError
-from agrad.nn.expect import one_of
+from agrad.expect import one_of
 from agrad.nn.functional.interpolation import far_weight, near_weight
 from agrad.nn.functional.real import constant, of_array, of_arrays, real_only
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.nn.expect import numbers, one_of
+from agrad.expect import numbers, one_of
 from agrad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from agrad.nn.functional.real import constant, of_array, real_only
 

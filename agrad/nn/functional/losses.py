@@ -1,5 +1,6 @@
 """Losses for predictions and targets."""
 
+import functools
 import math
 from typing import Any
 
@@ -7,8 +8,8 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.expect import one_of
 from agrad.faces import complete_docstring
-from agrad.nn.expect import one_of
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.real import of_arrays, real_only
 from agrad.ops.shared import REDUCTIONS, Batchmean, Reduction
@@ -348,6 +349,18 @@ def poisson_nll_loss(
     return reduced("poisson_nll_loss", losses, reduction)
 
 
+def triplet(name: str, distance: Any, arrays: tuple[Any, Any, Any], margin: float, swap: bool, reduction: str) -> Any:
+    """Return the triplet margin loss of (anchor, positive, negative)."""
+    check_reduction(name, reduction)
+    if not margin > 0:
+        raise ConfigurationError(f"{name}: margin must be greater than 0, got {margin!r}")
+    anchor, positive, negative = arrays
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = agrad.minimum(far, distance(positive, negative))
+    return reduced(name, positive_part(agrad.subtract(near, far) + margin), reduction)
+
+
 @of_arrays
 def triplet_margin_loss(
     anchor: Any,
@@ -389,14 +402,8 @@ def triplet_margin_loss(
     >>> round(float(agrad.nn.functional.triplet_margin_loss(anchor, positive, negative, margin=6.0)), 4)
     1.0
     """
-    if not margin > 0:
-        raise ConfigurationError(f"triplet_margin_loss: margin must be greater than 0, got {margin!r}")
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = agrad.minimum(far, pairwise_distance(positive, negative, p, eps))
-    difference = agrad.subtract(near, far) + margin
-    return reduced("triplet_margin_loss", positive_part(difference), reduction)
+    distance = functools.partial(pairwise_distance, p=p, eps=eps)
+    return triplet("triplet_margin_loss", distance, (anchor, positive, negative), margin, swap, reduction)
 
 
 @of_arrays

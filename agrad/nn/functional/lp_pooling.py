@@ -6,7 +6,7 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError
-from agrad.nn.expect import numbers
+from agrad.expect import numbers
 from agrad.nn.functional.pooling import Pooling, avg_pool1d, avg_pool2d, avg_pool3d
 from agrad.nn.functional.real import of_array, on_axes, real_only
 

@@ -9,7 +9,7 @@ from agrad.faces import complete_docstring
 from agrad.nn.functional.activations import logsigmoid
 from agrad.nn.functional.along_axes import pairwise_distance
 from agrad.nn.functional.classification import check_weight
-from agrad.nn.functional.losses import Reduction, SharedByLosses, check_reduction, positive_part, reduced, same_shape
+from agrad.nn.functional.losses import Reduction, SharedByLosses, positive_part, reduced, same_shape, triplet
 from agrad.nn.functional.real import check_numbers, of_array, of_arrays, places, real_only
 
 __all__ = [
@@ -282,15 +282,8 @@ def triplet_margin_with_distance_loss(
     >>> agrad.nn.functional.triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=distance)
     np.float64(6.0)
     """
-    name = "triplet_margin_with_distance_loss"
-    check_reduction(name, reduction)
-    if not margin > 0:
-        raise ConfigurationError(f"{name}: margin must be greater than 0, got {margin!r}")
-    distance = pairwise_distance if distance_function is None else distance_function
-    near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = agrad.minimum(far, distance(positive, negative))
-    return reduced(name, positive_part(agrad.subtract(near, far) + margin), reduction)
+    name, distance = "triplet_margin_with_distance_loss", distance_function or pairwise_distance
+    return triplet(name, distance, (anchor, positive, negative), margin, swap, reduction)
 
 
 for _name in __all__:

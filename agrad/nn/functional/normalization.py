@@ -7,8 +7,8 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.expect import numbers
 from agrad.faces import complete_docstring
-from agrad.nn.expect import numbers
 from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import of_array, real_only
 from agrad.ops.definition import of_first
@@ -165,6 +165,28 @@ def group_norm(x: Any, /, num_groups: int, weight: Any = None, bias: Any = None,
     return _scaled(agrad.reshape(y, shape), weight, bias, around)
 
 
+def _channel_norm(
+    name: str, own: tuple[str, bool], x: Any, running: tuple[Any, Any], weight: Any, bias: Any, momentum: float,
+    eps: float, axes: tuple[int, ...], what: str,
+) -> Any:  # fmt: skip
+    """Normalize by statistics along axes, or by running statistics.
+
+    The option ``own`` decides: its name, and True for statistics of ``x``.
+    """
+    mean, var = running
+    around = _channels_second(name, x, running_mean=mean, running_var=var, weight=weight, bias=bias)
+    if not own[1]:
+        return _by_running(name, own[0], x, mean, var, weight, bias, eps, around)
+    if math.prod(x.shape[axis] for axis in axes) < 2:
+        raise ShapeError(f"{name}: x must have {what}, got shape {x.shape}")
+    if isinstance(mean, agrad.Tensor):
+        _average(name, mean, agrad.mean(x, axis=(0, *range(2, len(x.shape)))), momentum)
+    if isinstance(var, agrad.Tensor):
+        found = agrad.var(x, axis=axes, correction=1)
+        _average(name, var, found if 0 in axes else agrad.mean(found, axis=0), momentum)
+    return _scaled(_standardized(x, axes, eps), weight, bias, around)
+
+
 @of_first
 def batch_norm(
     x: Any,
@@ -204,20 +226,9 @@ def batch_norm(
     array([[0., 0.],
            [1., 2.]])
     """
-    around = _channels_second(
-        "batch_norm", x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
-    )
-    if not training:
-        return _by_running("batch_norm", "training", x, running_mean, running_var, weight, bias, eps, around)
-    axes = (0, *range(2, len(x.shape)))
-    count = math.prod(x.shape[axis] for axis in axes)
-    if count < 2:
-        raise ShapeError(f"batch_norm: in training, x must have more than one value per channel, got shape {x.shape}")
-    if isinstance(running_mean, agrad.Tensor):
-        _average("batch_norm", running_mean, agrad.mean(x, axis=axes), momentum)
-    if isinstance(running_var, agrad.Tensor):
-        _average("batch_norm", running_var, agrad.var(x, axis=axes, correction=1), momentum)
-    return _scaled(_standardized(x, axes, eps), weight, bias, around)
+    statistics, axes = (running_mean, running_var), (0, *range(2, len(x.shape)))
+    own, what = ("training", training), "more than one value per channel in training"
+    return _channel_norm("batch_norm", own, x, statistics, weight, bias, momentum, eps, axes, what)
 
 
 @of_array
@@ -256,20 +267,9 @@ def instance_norm(
     array([[[-1.,  1.],
             [-1.,  1.]]])
     """
-    name = "instance_norm"
-    around = _channels_second(name, x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
-    if not use_input_stats:
-        return _by_running(name, "use_input_stats", x, running_mean, running_var, weight, bias, eps, around)
-    axes = tuple(range(2, len(x.shape)))
-    if math.prod(x.shape[2:]) < 2:
-        raise ShapeError(
-            f"instance_norm: x must have more than one value per channel of an example, got shape {x.shape}"
-        )
-    if isinstance(running_mean, agrad.Tensor):
-        _average(name, running_mean, agrad.mean(x, axis=(0, *axes)), momentum)
-    if isinstance(running_var, agrad.Tensor):
-        _average(name, running_var, agrad.mean(agrad.var(x, axis=axes, correction=1), axis=0), momentum)
-    return _scaled(_standardized(x, axes, eps), weight, bias, around)
+    statistics, axes = (running_mean, running_var), tuple(range(2, len(x.shape)))
+    own, what = ("use_input_stats", use_input_stats), "more than one value per channel of an example"
+    return _channel_norm("instance_norm", own, x, statistics, weight, bias, momentum, eps, axes, what)
 
 
 @of_array

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.expect import one_of
 from agrad.nn.functional.real import of_array
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -75,8 +76,7 @@ def pad(
     >>> agrad.nn.functional.pad(x, (1, 1), mode="circular")
     array([[3., 1., 2., 3., 1.]])
     """
-    if mode not in _MODES:
-        raise ConfigurationError(f"pad: mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
+    one_of("pad", "mode", mode, _MODES)
     if mode != "constant" and value:
         raise ConfigurationError(f"pad: value requires mode='constant', got mode={mode!r} and value={value!r}")
     widths = _widths(x, pad)

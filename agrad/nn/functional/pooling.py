@@ -8,7 +8,7 @@ import numpy as np
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
-from agrad.nn.expect import numbers
+from agrad.expect import numbers
 from agrad.nn.functional.padding import padded
 from agrad.nn.functional.real import check_spatial, constant, of_array, on_axes, real_only
 from agrad.ops.pooling import max_pool, sum_pool

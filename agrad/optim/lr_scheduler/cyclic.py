@@ -1,14 +1,14 @@
 """Cyclic schedulers of the learning rate and the momentum."""
 
-import math
 from collections.abc import Callable
 from typing import Any, Literal
 
 from agrad.errors import ConfigurationError
-from agrad.nn.expect import one_of
+from agrad.expect import one_of
 from agrad.optim.checks import integer, number, share
 from agrad.optim.lr_scheduler.base import ClosedScheduler, numbers_for_groups
 from agrad.optim.optimizer import Optimizer
+from agrad.optim.schedules import half_cosine
 
 __all__ = ["CyclicLR", "OneCycleLR"]
 
@@ -144,7 +144,7 @@ class OneCycleLR(_Cyclic):
     def _between(self, start: float, end: float, share: float) -> float:
         if self.anneal_strategy == "linear":
             return (end - start) * share + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+        return end + (start - end) * half_cosine(share)
 
 
 class CyclicLR(_Cyclic):

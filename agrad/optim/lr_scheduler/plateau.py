@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import agrad
 from agrad.engine.scalars import refuse_trace
-from agrad.nn.expect import one_of
+from agrad.expect import one_of
 from agrad.optim.checks import integer, number
 from agrad.optim.lr_scheduler.base import LRScheduler, checked_optimizer, numbers_for_groups
 from agrad.optim.optimizer import Optimizer

@@ -30,13 +30,13 @@ def real_places(t: Any, *beside: Any) -> list[Tensor]:
     return found
 
 
-def increasing(x: Tensor, name: str, least: int = 2) -> Tensor:
+def increasing(x: Tensor, name: str) -> Tensor:
     """Return the points if they increase.
 
     If not, raise an error, or return NaN if values cannot be read.
     """
-    if x.ndim != 1 or x.shape[0] < least:
-        raise ShapeError(f"{name}: x must be 1-D with at least {least} elements, got shape {tuple(x.shape)}")
+    if x.ndim != 1 or x.shape[0] < 2:
+        raise ShapeError(f"{name}: x must be 1-D with at least 2 elements, got shape {tuple(x.shape)}")
     if is_concrete(x):
         if not np.all(np.diff(values_of(x)) > 0):
             raise ShapeError(f"{name}: x must be strictly increasing. Sort x, and y in the same order.")

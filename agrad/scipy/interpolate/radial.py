@@ -9,6 +9,7 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.expect import one_of
 from agrad.interop.arguments import constant
 from agrad.scipy.interpolate.nodes import real_beside, real_places
 from agrad.scipy.shared import method, unsupported
@@ -75,9 +76,7 @@ class RBFInterpolator:
         epsilon: Any = None,
         degree: int | None = None,
     ) -> None:
-        if kernel not in _KERNELS:
-            raise ConfigurationError(f"RBFInterpolator: kernel must be one of {', '.join(_KERNELS)}, got {kernel!r}")
-        self._kernel, least = _KERNELS[kernel]
+        self._kernel, least = _KERNELS[one_of("RBFInterpolator", "kernel", kernel, _KERNELS)]
         if epsilon is None and kernel not in _FREE_OF_SCALE:
             raise ConfigurationError(f"RBFInterpolator: the kernel {kernel!r} requires epsilon. Pass epsilon=.")
         degree = max(least, 0) if degree is None else degree

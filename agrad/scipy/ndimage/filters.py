@@ -8,9 +8,10 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.expect import one_of
 from agrad.interop.arguments import axes_of, axis_of, constant, is_complex
 from agrad.scipy.shared import Function, P, R, array, arrays, function, named, unsupported
-from agrad.scipy.signal.sliding import MODES, choice, neighbours
+from agrad.scipy.signal.sliding import MODES, neighbours
 
 if TYPE_CHECKING:
     from agrad.engine.typed import OfFirst
@@ -67,7 +68,7 @@ def _kernel_sum(
     convolves: bool = False,
 ) -> Tensor:
     """Return the correlation or convolution with a kernel along axes."""
-    choice(f"{name}: mode", mode, tuple(MODES))
+    one_of(name, "mode", mode, tuple(MODES))
     if kernel.ndim != len(axes) or not kernel.size:
         raise ShapeError(f"{name}: weights must be nonempty with {len(axes)} axes, got shape {kernel.shape}")
     origins = [int(i) for i in one_each(name, "origin", origin, len(axes))]
@@ -168,11 +169,6 @@ array([1., 3., 6., 4.])
 array([4., 2., 1.])
 """)
 # fmt: on
-
-
-def _fixed(name: str, x: Tensor, values: Any, axis: int, mode: str, cval: Any) -> Tensor:
-    """Return the correlation with numbers along one axis."""
-    return _kernel_sum(name, x, constant(np.asarray(values, x.dtype.name), x), [axis], mode, cval, 0)
 
 
 @image_function

@@ -10,12 +10,13 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import DtypeError, ShapeError, TracedValueError
+from agrad.expect import one_of
 from agrad.interop.arguments import axis_of, constant, flat, is_complex, is_concrete, on_axis, values_of
 from agrad.interop.scipy import WORDS
 from agrad.scipy.ndimage.filters import image_function, one_each
 from agrad.scipy.ndimage.splines import CONTINUED, checked_order, coefficients, weights
 from agrad.scipy.shared import array, arrays
-from agrad.scipy.signal.sliding import MODES, choice, padded
+from agrad.scipy.signal.sliding import MODES, padded
 
 __all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "zoom"]
 
@@ -64,7 +65,7 @@ def _sampled(
     name: str, x: Tensor, coordinates: list[Tensor], order: Any, mode: str, cval: Any, prefilter: bool
 ) -> Tensor:
     """Return the values at coordinates, one Tensor for each axis, which are broadcast."""
-    choice(f"{name}: mode", mode, tuple(MODES))
+    one_of(name, "mode", mode, tuple(MODES))
     order = checked_order(name, order)
     if not x.size:
         raise ShapeError(f"{name}: input must not be empty, got shape {x.shape}")

@@ -8,10 +8,11 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.expect import one_of
 from agrad.interop.arguments import is_complex
 from agrad.scipy.ndimage.filters import ascending_axes, checked_origin, image_function, one_each
 from agrad.scipy.shared import Function, array, named
-from agrad.scipy.signal.sliding import MODES, choice, padded, windows
+from agrad.scipy.signal.sliding import MODES, padded, windows
 
 __all__ = ["maximum_filter", "median_filter", "minimum_filter", "rank_filter"]
 
@@ -33,7 +34,7 @@ def _neighbours(
         raise ShapeError(f"{name}: footprint must have {len(chosen)} axes and a nonzero element")
     modes, origins = (one_each(name, what, v, len(chosen)) for what, v in (("mode", mode), ("origin", origin)))
     for axis, how, at, n in zip(chosen, modes, origins, mask.shape, strict=True):
-        choice(f"{name}: mode", how, tuple(MODES))
+        one_of(name, "mode", how, tuple(MODES))
         at = checked_origin(name, at, n)
         x = windows(padded(x, axis, n // 2 + at, n - n // 2 - 1 - at, how, cval), n, axis)
     x = agrad.reshape(x, (*x.shape[: x.ndim - mask.ndim], mask.size))

@@ -7,10 +7,11 @@ import numpy as np
 
 from agrad import Tensor
 from agrad.errors import ConfigurationError
+from agrad.expect import one_of
 from agrad.interop.arguments import axis_of, constant, is_complex
 from agrad.scipy.ndimage.filters import image_function
 from agrad.scipy.shared import array
-from agrad.scipy.signal.sliding import MODES, choice, neighbours
+from agrad.scipy.signal.sliding import MODES, neighbours
 
 __all__ = ["spline_filter", "spline_filter1d"]
 
@@ -83,7 +84,7 @@ def spline_filter1d(
     """
     order = checked_order("spline_filter1d", order)
     x = array(input)
-    return coefficients(x, order, axis_of(axis, x.ndim), choice("spline_filter1d: mode", mode, tuple(MODES)))
+    return coefficients(x, order, axis_of(axis, x.ndim), one_of("spline_filter1d", "mode", mode, tuple(MODES)))
 
 
 @image_function
@@ -102,7 +103,7 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
     array([-0.4667,  1.8667, -0.5333,  0.1333])
     """
     order, x = checked_order("spline_filter", order, 2), array(input)
-    mode = choice("spline_filter: mode", mode, tuple(MODES))
+    mode = one_of("spline_filter", "mode", mode, tuple(MODES))
     for axis in range(x.ndim):
         x = coefficients(x, order, axis, mode)
     return x

@@ -6,9 +6,10 @@ from typing import Any
 import agrad
 from agrad import Tensor
 from agrad.errors import ShapeError
+from agrad.expect import one_of
 from agrad.interop.arguments import axes_of
 from agrad.scipy.shared import arrays, function
-from agrad.scipy.signal.sliding import centered, choice, convolved, correlated, padded, transformed
+from agrad.scipy.signal.sliding import centered, convolved, correlated, padded, transformed
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
 
@@ -26,7 +27,7 @@ def _pair(name: str, in1: Any, in2: Any) -> list[Tensor]:
 
 def _shape(name: str, mode: str, one: Sequence[int], two: Sequence[int]) -> list[int]:
     """Return the shape that a mode keeps of a full convolution."""
-    if choice(f"{name}: mode", mode, _MODES) == "full":
+    if one_of(name, "mode", mode, _MODES) == "full":
         return [n + k - 1 for n, k in zip(one, two, strict=True)]
     if mode == "same":
         return list(one)
@@ -40,7 +41,7 @@ def _shape(name: str, mode: str, one: Sequence[int], two: Sequence[int]) -> list
 
 
 def _convolve(name: str, x: Tensor, y: Tensor, mode: str, method: str) -> Tensor:
-    choice(f"{name}: method", method, ("auto", "direct", "fft"))
+    one_of(name, "method", method, ("auto", "direct", "fft"))
     shape = _shape(name, mode, x.shape, y.shape)
     if not x.ndim:
         return x * y
@@ -138,7 +139,7 @@ def _flat(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: An
     x, y = _pair(name, in1, in2)
     if x.ndim != 2 or not x.size or not y.size:
         raise ShapeError(f"{name}: in1 and in2 must be 2-D and not empty, got shapes {x.shape} and {y.shape}")
-    choice(f"{name}: boundary", boundary, tuple(_BOUNDARIES))
+    one_of(name, "boundary", boundary, tuple(_BOUNDARIES))
     _shape(name, mode, x.shape, y.shape)
     kernel = agrad.conj(y) if correlates else agrad.flip(y)
     if mode == "valid":

@@ -8,9 +8,10 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.expect import one_of
 from agrad.interop.arguments import along, axis_of, constant, is_concrete, on_axis, resized, values_of, zeros
 from agrad.scipy.shared import arrays, function, unsupported
-from agrad.scipy.signal.sliding import choice, convolved, extended
+from agrad.scipy.signal.sliding import convolved, extended
 
 __all__ = ["filtfilt", "lfilter", "lfilter_zi", "sosfilt", "sosfilt_zi", "sosfiltfilt"]
 
@@ -202,7 +203,7 @@ def sosfilt_zi(sos: Any) -> Tensor:
 
 def _extended(name: str, x: Tensor, axis: int, padtype: Any, padlen: Any, default: int) -> tuple[Tensor, int]:
     """Return a signal continued at both ends, and by how much."""
-    choice(f"{name}: padtype", padtype, ("odd", "even", "constant", None))
+    one_of(name, "padtype", padtype, ("odd", "even", "constant", None))
     edge = 0 if padtype is None else default if padlen is None else int(padlen)
     n = x.shape[axis]
     if not 0 <= edge < n:

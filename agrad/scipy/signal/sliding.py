@@ -7,7 +7,6 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import ConfigurationError
 from agrad.interop.arguments import axis_of, is_complex
 from agrad.scipy.fft import next_fast_len
 
@@ -25,13 +24,6 @@ MODES = {
     "grid-constant": "constant",
 }
 """Modes of ``agrad.pad`` by mode of ``scipy.ndimage``."""
-
-
-def choice(what: str, value: Any, known: Sequence[Any]) -> Any:
-    """Return an option if it is known. Raises ``ConfigurationError``."""
-    if value not in known:
-        raise ConfigurationError(f"{what} must be one of {', '.join(map(repr, known))}, got {value!r}")
-    return value
 
 
 def padded(x: Tensor, axis: int, before: int, after: int, mode: str, cval: Any = 0.0) -> Tensor:

@@ -8,9 +8,10 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, DtypeError, ShapeError
+from agrad.expect import one_of
 from agrad.interop.arguments import as_complex, axis_of, constant, is_complex, on_axis
 from agrad.scipy.shared import array, created, function, unsupported
-from agrad.scipy.signal.sliding import choice, neighbours
+from agrad.scipy.signal.sliding import neighbours
 
 __all__ = ["detrend", "hilbert", "savgol_coeffs", "savgol_filter"]
 
@@ -40,7 +41,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     """
     x = array(data)
     axis = axis_of(axis, x.ndim)
-    if choice("detrend: type", type, ("linear", "l", "constant", "c")) in ("constant", "c"):
+    if one_of("detrend", "type", type, ("linear", "l", "constant", "c")) in ("constant", "c"):
         return x - agrad.mean(x, axis=axis, keepdims=True)
     n = x.shape[axis]
     places = np.unique(np.concatenate([[0, n], np.atleast_1d(np.asarray(bp, int))]))
@@ -116,7 +117,7 @@ def savgol_coeffs(
     if not 0 <= pos < window_length:
         raise ConfigurationError(f"savgol_coeffs: pos must be from 0 to {window_length - 1}, got {pos}")
     out = _savgol(window_length, polyorder, deriv, delta, pos, "savgol_coeffs")
-    return created((out[::-1] if choice("savgol_coeffs: use", use, ("conv", "dot")) == "conv" else out).copy())
+    return created((out[::-1] if one_of("savgol_coeffs", "use", use, ("conv", "dot")) == "conv" else out).copy())
 
 
 @function
@@ -143,7 +144,7 @@ def savgol_filter(
     >>> agrad.grad(lambda x: signal.savgol_filter(x, 3, 1)[2])(x)[2].round(4)
     np.float64(0.3333)
     """
-    choice("savgol_filter: mode", mode, _EDGES)
+    one_of("savgol_filter", "mode", mode, _EDGES)
     x = array(x)
     axis = axis_of(axis, x.ndim)
     n, half = x.shape[axis], window_length // 2

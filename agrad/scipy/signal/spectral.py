@@ -8,9 +8,10 @@ import numpy as np
 import agrad
 from agrad import Tensor
 from agrad.errors import ConfigurationError, ShapeError
+from agrad.expect import one_of
 from agrad.interop.arguments import as_complex, axis_of, constant, is_complex, values_of
 from agrad.scipy.shared import array, arrays, function, is_array, unsupported
-from agrad.scipy.signal.sliding import EXTENSIONS, choice, extended, windows
+from agrad.scipy.signal.sliding import EXTENSIONS, extended, windows
 from agrad.scipy.signal.smoothing import detrend as without_trend
 from agrad.scipy.signal.windows import get_window
 
@@ -58,7 +59,7 @@ class _Segments(NamedTuple):
             )
         starts = np.arange(0, x.shape[-1] - length + 1, length - self.overlap)
         parts = agrad.take(windows(x, length, -1), starts, axis=-2)
-        if choice(f"{name}: detrend", self.detrend, ("constant", "linear", False)):
+        if one_of(name, "detrend", self.detrend, ("constant", "linear", False)):
             parts = without_trend(parts, type=self.detrend)
         real = agrad.real(x) if is_complex(x) else x
         w = _window(name, self.window, length, real)
@@ -74,7 +75,7 @@ class _Segments(NamedTuple):
     def power(self, x: Tensor, fs: float, scaling: str) -> tuple[np.ndarray, Tensor]:
         """Return the frequencies and the power of each segment."""
         w, frequencies, y, half = self.transformed(x)
-        density = choice(f"{self.name}: scaling", scaling, ("density", "spectrum")) == "density"
+        density = one_of(self.name, "scaling", scaling, ("density", "spectrum")) == "density"
         total = agrad.sum(w * w) * fs if density else agrad.sum(w) ** 2
         power = (agrad.real(y) ** 2 + agrad.imag(y) ** 2) / total
         if half:
@@ -256,7 +257,7 @@ def stft(
     x, axis, segments = _cut("stft", x, axis, window, nperseg, noverlap, nfft, detrend, return_onesided)
     length, overlap = segments.length, segments.overlap
     none = [(0, 0)] * (x.ndim - 1)
-    choice("stft: boundary", boundary, (*EXTENSIONS, None))
+    one_of("stft", "boundary", boundary, (*EXTENSIONS, None))
     if boundary is not None:
         x = extended(x, -1 % x.ndim, length // 2, boundary)
     if padded and overlap < length:
@@ -268,7 +269,7 @@ def stft(
 
 
 def _scale(name: str, w: Tensor, fs: float, scaling: str) -> Tensor:
-    kind = choice(f"{name}: scaling", scaling, ("spectrum", "psd"))
+    kind = one_of(name, "scaling", scaling, ("spectrum", "psd"))
     return agrad.sum(w) if kind == "spectrum" else agrad.sqrt(fs * agrad.sum(w * w))
 
 

@@ -1,6 +1,7 @@
 """Checks of options: each returns the value or raises ``ConfigurationError``."""
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from operator import index
 from typing import Any
 
@@ -19,6 +20,13 @@ def share(name: str, what: str, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ConfigurationError(f"{name}: {what} must be a number from 0 to 1, got {value!r}")
     return value
+
+
+def integer(name: str, what: str, value: Any, least: int = 1) -> int:
+    """Return an integer, checked to be at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ConfigurationError(f"{name}: {what} must be an integer of at least {least}, got {value!r}")
+    return int(value)
 
 
 def numbers(name: str, what: str, value: Any, count: int, least: int) -> tuple[int, ...]:
