@@ -88,7 +88,7 @@ class Backend:
     of different blocks share no memory. Required where ``shares_memory`` is given."""
     apart: Callable[[Sequence[Raw]], bool] = lambda arrays: False
     """Return True if the arrays are known to be writeable and to share no memory, without a call of ``memory``."""
-    unfilled: Callable[[Raw], Raw] = lambda x: x
+    unfilled: Callable[[Raw, tuple[int, ...]], Raw] = lambda x, shape: x
     """Return an array of zeros with the shape, dtype and layout of a new array that takes no memory until it is
     written into, or the array itself if there is none."""
     laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x
