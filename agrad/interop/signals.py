@@ -8,6 +8,7 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
+from agrad.engine.tensor import strip_constant_levels
 from agrad.interop.arguments import (
     Floating,
     alike,
@@ -31,6 +32,20 @@ from agrad.interop.arguments import (
 from agrad.interop.table import implements
 
 
+@agrad.primitive(name="numpy.interp", constant=("x", "xs", "fs"))
+def interp_p(xp: Any, x: Any, xs: Any, fs: Any, /) -> Any:
+    """Return ``numpy.interp`` of arrays that no derivative is asked of; NumPy's own on NumPy arrays."""
+    if isinstance(xs, np.ndarray):
+        return np.interp(x, xs, fs)
+    return _between(*map(agrad.asarray, (x, xs, fs)), None, None).raw
+
+
+def _is_plain(x: Tensor) -> bool:
+    """Return True for a NumPy array that no transform but a trace sees."""
+    bare = strip_constant_levels(x)
+    return x.backend == "numpy" and (not isinstance(bare, Tensor) or bare.level.is_trace)
+
+
 @implements("interp")
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Tensor:
     like = like_of(x, xp, fp, left, right, period)
@@ -47,6 +62,12 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         xp = agrad.concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = agrad.concat([fp[-1:], fp, fp[:1]])
         left = right = None
+    if all(map(_is_plain, (x, xp, fp))) and left is None and right is None and not is_complex(x):
+        return tensor(interp_p(x, xp, fp))
+    return _between(x, xp, fp, left, right)
+
+
+def _between(x: Tensor, xp: Tensor, fp: Tensor, left: Any, right: Any) -> Tensor:
     # where the values can be looked at for nothing, constants stay arrays, and a case that no element is in takes no
     # operations
     like, complex_x, seen = fp, is_complex(x), are_at_hand(x, xp, fp)

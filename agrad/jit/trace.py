@@ -196,7 +196,11 @@ class Trace(Level):
 
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Return the results, whose shapes, dtypes and types the trace records."""
-        shape = None if self.keeps_values else large_shape(primitive, values, settings)
+        shape = None
+        for value in values:  # without a call for small arrays
+            if type(value) is np.ndarray and value.size >= LARGE and not self.keeps_values:
+                shape = large_shape(primitive, values, settings)
+                break
         try:
             if not self.is_hollow and shape is None:
                 return primitive.sketch(values, settings)
@@ -377,10 +381,8 @@ def large_shape(primitive: Any, values: Sequence[Any], settings: Mapping[str, An
     """Return the shape of a large new NumPy array in C order that an operation of a known kind returns, or None."""
     arrays = [v for v in values if is_raw(v)]
     own = primitive.is_own and primitive.outputs is None and not (primitive.may_alias or primitive.sketches)
-    if not own or max([math.prod(v.shape) for v in arrays], default=0) < LARGE:
-        return None
     in_order = primitive.kind == "product"
-    if not all(type(v) is np.ndarray and v.ndim and (in_order or v.flags.c_contiguous) for v in arrays):
+    if not own or not all(type(v) is np.ndarray and v.ndim and (in_order or v.flags.c_contiguous) for v in arrays):
         return None
     try:
         shape = shape_of_result(primitive, arrays, settings)
