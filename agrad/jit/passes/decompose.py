@@ -18,7 +18,7 @@ from agrad.jit.passes.fusion import LARGE, Group
 from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
 from agrad.jit.program import Instruction, Program, Variable, works_by_element
 from agrad.jit.trace import Trace, shape_of_result
-from agrad.registry import namespace
+from agrad.registry import KERNELS, namespace
 
 
 class _Unknown(Exception):
@@ -110,11 +110,16 @@ def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
 def _parts(instruction: Instruction, minimum: int) -> Program | None:
     """Return the body of an operation on large arrays, or None.
 
-    All its instructions must fit groups of rows. Of a product those that read the result do.
+    All its instructions must fit groups of rows. Of a product those that read the result do. There is none if a kernel
+    computes the operation.
     """
     is_product = instruction.operation.kind == "product"
     arrays = [v for v in (*(() if is_product else instruction.reads()), *instruction.results) if not v.on_host]
     if max(map(_bytes, arrays), default=0) < minimum:
+        return None
+    kernel = KERNELS.get(("numpy", instruction.name, "forward"))
+    given = [filled(np.ones(1, v.dtype), v.shape) for v in instruction.arrays]
+    if kernel is not None and kernel.when is not None and kernel.when(*given, **instruction.settings):
         return None
     body = body_of(instruction)
     return body if body is not None and all(map(_is_of_rows, body.instructions)) else None
