@@ -252,3 +252,30 @@ def test_a_derivative_by_an_order_is_an_error(name: str, argument: str) -> None:
     with pytest.raises(MissingRuleError, match=message):
         agrad.jvp(lambda v: f(v, x), (order,), (order,))
     assert np.all(np.isfinite(agrad.grad(lambda x: agrad.sum(f(order, x)))(x)))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_integrals_of_numpy_vectors_are_those_of_the_generic_form(n: int) -> None:
+    """Short and long ones, small and large parameters, and the ends; also of no elements and of one."""
+    grid = 10.0 ** np.linspace(-3, 5, 41)
+    a, x = (v.reshape(-1) for v in np.meshgrid(grid, np.concatenate([[0.0, np.inf, np.nan, -1.0], grid * 1.1])))
+    near = np.repeat(grid, 5)
+    a, x = np.concatenate([a, near]), np.concatenate([x, near * np.tile([0.5, 0.9, 1.0, 1.1, 2.0], grid.size)])
+    with np.errstate(all="ignore"):
+        expected = [
+            np.asarray(v) for v in incomplete_forms._gamma_both(strict, strict.asarray(a), strict.asarray(x), n)
+        ]
+        for some in (slice(None), slice(0), slice(1200, 1201)):
+            found = incomplete_forms._gamma_both(np, a[some], x[some], n)
+            for got, right in zip(found, expected, strict=True):
+                np.testing.assert_allclose(got, right[some], rtol=2e-13, atol=1e-280)
+
+
+def test_the_derivative_by_a_parameter_takes_few_calls(monkeypatch: Any) -> None:
+    """Of NumPy vectors: the nodes are computed together, and the exponents as a product of matrices."""
+    found: list[int] = []
+    moments = incomplete_forms._gamma_moments
+    monkeypatch.setattr(incomplete_forms, "_gamma_moments", lambda *args: found.append(args[1].size) or moments(*args))
+    a = np.linspace(0.5, 30.0, 5000)
+    agrad.grad(lambda a: agrad.sum(agrad.special.gammainc(a, a + 1.0)))(a)
+    assert 4500 < sum(found) <= 5000 and len(found) < 10
