@@ -16,6 +16,7 @@ from special_accuracy import without_scipy
 
 import agrad
 from agrad import special
+from agrad.backends import special as words
 from agrad.errors import DtypeError, MissingRuleError, OperandError
 from agrad.ops.special import bessel_forms, gamma_forms, hypergeometric_forms, incomplete_forms, normal_forms
 
@@ -279,3 +280,18 @@ def test_the_derivative_by_a_parameter_takes_few_calls(monkeypatch: Any) -> None
     a = np.linspace(0.5, 30.0, 5000)
     agrad.grad(lambda a: agrad.sum(agrad.special.gammainc(a, a + 1.0)))(a)
     assert 4500 < sum(found) <= 5000 and len(found) < 10
+
+
+def test_generic_forms_of_long_numpy_arrays_are_computed_in_blocks(monkeypatch: Any) -> None:
+    sizes: list[int] = []
+    form = incomplete_forms.gammainc_by_a
+    a, x = np.linspace(0.5, 30.0, 500)[:, None], np.linspace(0.1, 40.0, 40)
+
+    def noting(xp: Any, a: Any, x: Any) -> Any:
+        sizes.append(max(a.size, x.size))
+        return form(xp, a, x, n=1)
+
+    found = words.NUMPY.evaluate(np, noting, np.float64, a, x)
+    assert found.shape == (500, 40) and max(sizes) == words._BLOCK and sum(sizes) == found.size
+    np.testing.assert_allclose(found, form(np, a, x, n=1), rtol=1e-12, atol=1e-300)
+    assert words.NUMPY.evaluate(np, noting, np.float32, a[:0], x).shape == (0, 40)
