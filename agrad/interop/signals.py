@@ -8,7 +8,6 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.engine.tensor import strip_constant_levels
 from agrad.interop.arguments import (
     Floating,
     alike,
@@ -40,10 +39,13 @@ def interp_p(xp: Any, x: Any, xs: Any, fs: Any, /) -> Any:
     return _between(*map(agrad.asarray, (x, xs, fs)), None, None).raw
 
 
-def _is_plain(x: Tensor) -> bool:
+def _is_plain(x: Any) -> bool:
     """Return True for a NumPy array that no transform but a trace sees."""
-    bare = strip_constant_levels(x)
-    return x.backend == "numpy" and (not isinstance(bare, Tensor) or bare.level.is_trace)
+    if x.backend != "numpy":
+        return False
+    while isinstance(x, Tensor) and x.node is None:
+        x = x.data
+    return not isinstance(x, Tensor) or x.level.is_trace
 
 
 @implements("interp")
@@ -62,7 +64,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         xp = agrad.concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = agrad.concat([fp[-1:], fp, fp[:1]])
         left = right = None
-    if all(map(_is_plain, (x, xp, fp))) and left is None and right is None and not is_complex(x):
+    if left is right is None and _is_plain(x) and _is_plain(xp) and _is_plain(fp) and not is_complex(x):
         return tensor(interp_p(x, xp, fp))
     return _between(x, xp, fp, left, right)
 
