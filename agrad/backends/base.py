@@ -88,7 +88,7 @@ class Backend:
     Arrays of different blocks share no memory. Required with ``shares_memory``."""
     apart: Callable[[Sequence[Raw]], bool] = lambda arrays: False
     """Return True if the arrays are known to be writable and to share no memory, without a call of ``memory``."""
-    unfilled: Callable[[Raw], Raw] = lambda x: x
+    unfilled: Callable[[Raw, tuple[int, ...]], Raw] = lambda x, shape: x
     """Return an array of zeros with the shape, dtype and layout of a new array that uses no memory until it is
     written into, or the array itself if this is not possible."""
     laid_out_like: Callable[[Raw, Raw], Raw] = lambda x, like: x

@@ -32,6 +32,20 @@ def in_double(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any
         return xp.astype(out, dtype, copy=False)
 
 
+_BLOCK = 1 << 13
+"""The elements of NumPy arrays for which a generic form is evaluated at once: its temporaries stay in the cache."""
+
+
+def _in_blocks(xp: Any, form: Function, dtype: Any, *arrays: np.ndarray, **settings: Any) -> Any:
+    """Evaluate a generic form in float64, a block of elements at a time."""
+    shape = np.broadcast_shapes(*[x.shape for x in arrays])
+    if math.prod(shape) <= _BLOCK:
+        return in_double(xp, form, dtype, *arrays, **settings)
+    flat = [np.broadcast_to(x, shape).reshape(-1) for x in arrays]
+    parts = [[x[k : k + _BLOCK] for x in flat] for k in range(0, flat[0].size, _BLOCK)]
+    return np.concatenate([in_double(xp, form, dtype, *part, **settings) for part in parts]).reshape(shape)
+
+
 class SpecialWords:
     """The special functions of a library, which ``functions`` returns on first use.
 
@@ -181,7 +195,7 @@ def _in_jax(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) 
     return form(xp, *arrays, **settings).astype(dtype)
 
 
-NUMPY = SpecialWords(_scipy)
+NUMPY = SpecialWords(_scipy, _in_blocks)
 CUPY = SpecialWords(_cupyx)
 TORCH = SpecialWords(_torch)
 JAX = SpecialWords(_jax, _in_jax)

@@ -31,6 +31,23 @@ from agrad.interop.arguments import (
 from agrad.interop.table import implements
 
 
+@agrad.primitive(name="numpy.interp", constant=("x", "xs", "fs"))
+def interp_p(xp: Any, x: Any, xs: Any, fs: Any, /) -> Any:
+    """Return ``numpy.interp`` of arrays that no derivative is asked of; NumPy's own on NumPy arrays."""
+    if isinstance(xs, np.ndarray):
+        return np.interp(x, xs, fs)
+    return _between(*map(agrad.asarray, (x, xs, fs)), None, None).raw
+
+
+def _is_plain(x: Any) -> bool:
+    """Return True for a NumPy array that no transform but a trace sees."""
+    if x.backend != "numpy":
+        return False
+    while isinstance(x, Tensor) and x.node is None:
+        x = x.data
+    return not isinstance(x, Tensor) or x.level.is_trace
+
+
 @implements("interp")
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Tensor:
     like = like_of(x, xp, fp, left, right, period)
@@ -47,6 +64,12 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         xp = agrad.concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = agrad.concat([fp[-1:], fp, fp[:1]])
         left = right = None
+    if left is right is None and _is_plain(x) and _is_plain(xp) and _is_plain(fp) and not is_complex(x):
+        return tensor(interp_p(x, xp, fp))
+    return _between(x, xp, fp, left, right)
+
+
+def _between(x: Tensor, xp: Tensor, fp: Tensor, left: Any, right: Any) -> Tensor:
     # if reading the values is free, constants remain arrays, and a case without elements takes no
     # operations
     like, complex_x, seen = fp, is_complex(x), are_at_hand(x, xp, fp)

@@ -2,10 +2,12 @@
 
 The trace is the outermost nesting level. Tensors that require a gradient, transforms and their derivatives therefore
 hold traced arrays, and every operation on arrays ends here. The array library determines shapes, dtypes and layouts.
-The values are real, except the values of large arrays, which are not kept.
+The values are real, except the values of large arrays, which are not kept. They are not even computed if the kind of
+operation determines the shape.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import get_ident
 from typing import Any
 
@@ -20,6 +22,7 @@ from agrad.engine.tape import LEAF, next_id
 from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
 from agrad.errors import ConfigurationError, TracedValueError
 from agrad.jit.program import HostCall, Instruction, Variable, variable_like
+from agrad.shapes import kept_shape
 
 LARGE = 1 << 17
 """The fewest elements of arrays whose values a trace does not keep."""
@@ -193,11 +196,20 @@ class Trace(Level):
 
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Return the results, whose shapes, dtypes and types the trace records."""
+        shape = None
+        for value in values:  # without a call for small arrays
+            if type(value) is np.ndarray and value.size >= LARGE and not self.keeps_values:
+                shape = large_shape(primitive, values, settings)
+                break
         try:
-            if not self.is_hollow:
+            if not self.is_hollow and shape is None:
                 return primitive.sketch(values, settings)
             with np.errstate(all="ignore"):  # the program issues warnings for its own values
-                return primitive.sketch(values, settings)
+                if shape is None:
+                    return primitive.sketch(values, settings)
+                self.is_hollow = self.unreal = True
+                out = primitive.sketch(one_of_each(values), settings)
+                return backend_of(out).unfilled(out, shape)
         except Exception:
             if not self.unreal:
                 raise
@@ -215,7 +227,7 @@ class Trace(Level):
         """
         made = self.array(out)
         if not self.keeps_values and made.node.size >= LARGE and not any(out is x for x in operands):
-            made.data = backend_of(out).unfilled(out)
+            made.data = backend_of(out).unfilled(out, made.node.shape)
             self.is_hollow = self.is_hollow or made.data is not out
             self.unreal = self.unreal or self.is_hollow
         return made
@@ -347,6 +359,41 @@ class Trace(Level):
         """Raise ``UnknownState`` if an object's traced attributes are not inputs."""
         if id(holder) not in self.holders:
             raise UnknownState([holder])
+
+
+def shape_of_result(primitive: Any, values: Iterable[Any], settings: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Return the shape of the result of an operation of a known kind, otherwise None."""
+    shapes = [v.shape for v in values if hasattr(v, "shape")]
+    if primitive.kind == "elementwise":
+        return np.broadcast_shapes(*shapes)
+    if primitive.kind == "reduction":
+        ((given,), axis) = shapes, settings["axis"]
+        kept = kept_shape(given, axis)
+        return kept if settings["keepdims"] else tuple([n for a, n in enumerate(given) if a not in axis])
+    if primitive.kind != "product":
+        return None
+    a, b, *others = shapes
+    fits = min(len(a), len(b)) > 1 and a[-1] == b[-2]
+    return np.broadcast_shapes((*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1]), *others) if fits else None
+
+
+def large_shape(primitive: Any, values: Sequence[Any], settings: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Return the shape of a large new NumPy array in C order that an operation of a known kind returns, or None."""
+    arrays = [v for v in values if is_raw(v)]
+    own = primitive.is_own and primitive.outputs is None and not (primitive.may_alias or primitive.sketches)
+    in_order = primitive.kind == "product"
+    if not own or not all(type(v) is np.ndarray and v.ndim and (in_order or v.flags.c_contiguous) for v in arrays):
+        return None
+    try:
+        shape = shape_of_result(primitive, arrays, settings)
+    except ValueError:  # the operation raises its own error
+        return None
+    return shape if shape and math.prod(shape) >= LARGE else None
+
+
+def one_of_each(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return arrays with one element of each of the given ones."""
+    return tuple([v[(slice(1),) * v.ndim] if is_raw(v) else v for v in values])
 
 
 def traced_value(value: Any, trace: Trace) -> Any:

@@ -150,7 +150,7 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     return 0.5 * x * erfc(x * -math.sqrt(0.5))  # 1 + erf has no digits left at -9
 
 
-def _gelu_rule(xp: Any, g: Any, x: Any, *, approximate: bool) -> Any:
+def _gelu_rule(xp: Any, g: Any, x: Any, y: Any, *, approximate: bool) -> Any:  # a kernel divides y by x
     if approximate:
         x = xp.clip(x, -30.0, 30.0)  # beyond, 0 times an infinite derivative
         scale, cubic = _constants(x)

@@ -100,7 +100,7 @@ def scatter_add_batch(
     return xp.scatter_add(x, own, *indices, index=(ARRAY, *index), shape=target)
 
 
-@primitive(linear="parts", sparsity="adds")
+@primitive(linear="parts", sparsity="adds", no_alias=True)
 def scatter_sum(xp: Any, /, *parts: Any, indices: tuple[Template, ...], shape: tuple[int, ...]) -> Any:
     """Return zeros of ``shape`` with each part added at its index.
 
@@ -110,7 +110,7 @@ def scatter_sum(xp: Any, /, *parts: Any, indices: tuple[Template, ...], shape: t
     for part, index in zip(parts, indices, strict=True):
         whole = part if index == (Ellipsis,) else xp.scatter_add(part, index=index, shape=shape)
         total = whole if total is None else total + whole
-    return total
+    return xp.asarray(total, copy=True) if total is parts[0] else total
 
 
 @scatter_sum.vjp("parts")

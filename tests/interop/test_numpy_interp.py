@@ -57,3 +57,21 @@ def test_a_node_beside_a_nan_has_a_finite_derivative() -> None:
 def test_the_period_is_not_zero() -> None:
     with pytest.raises(ValueError, match="period must not be 0"):
         np.interp(agrad.asarray(X), NODES, VALUES, period=0)
+
+
+def test_a_function_without_derivatives_is_one_operation(backend: str, place: Any) -> None:
+    """On NumPy. A compiler for NumPy arrays gets the operations of the definition."""
+
+    def f(x: Any) -> Any:
+        return np.interp(agrad.asarray(x), NODES, VALUES)
+
+    jitted = agrad.jit(f)
+    np.testing.assert_allclose(jitted(agrad.asarray(place(X))).numpy(), np.interp(X, NODES, VALUES), rtol=1e-13)
+    if backend == "numpy":
+        assert len(jitted.lower(agrad.asarray(X)).stages[-1][1].instructions) == 1
+
+
+def test_interpolation_compiled_by_jax() -> None:
+    pytest.importorskip("jax")
+    f = agrad.jit(lambda x: np.interp(x, NODES, VALUES), compiler="jax")
+    np.testing.assert_allclose(f(agrad.asarray(X)).numpy(), np.interp(X, NODES, VALUES), rtol=1e-12)

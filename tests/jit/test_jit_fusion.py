@@ -423,3 +423,12 @@ def test_a_reduction_of_the_user(traits: dict[str, Any]) -> None:
     assert_close(jitted(x), np.prod(x * 1.000001), "a product", 1e-10)
     program = jitted.lower(x).stages[-1][1]
     assert ("fused" in str(program)) is bool(traits)
+
+
+@pytest.mark.needs("scipy")
+def test_operations_of_kernels_are_not_written_out() -> None:
+    """Where the kernel accepts the arrays."""
+    x = np.linspace(-3.0, 3.0, 1 << 17, dtype=np.float32)
+    assert "gelu" in names(optimized(lambda x: agrad.sum(agrad.gelu(x) * 2), x))[0]
+    for other in (lambda x: agrad.gelu(x, approximate=True), lambda x: agrad.gelu(agrad.astype(x, agrad.float64))):
+        assert not any("gelu" in name for name in names(optimized(lambda x, f=other: agrad.sum(f(x) * 2), x)))

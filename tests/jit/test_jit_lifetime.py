@@ -4,6 +4,7 @@ import gc
 import linecache
 import os
 import queue
+import re
 import signal
 import threading
 import tracemalloc
@@ -19,6 +20,7 @@ from jit_help import descent
 
 import agrad
 from agrad import nn, optim
+from agrad.engine.operation import Operation
 from agrad.jit.trace import LARGE
 
 X = np.ones((3, 4))
@@ -202,15 +204,16 @@ def peak(call: Callable[[], Any]) -> int:
     return tracemalloc.get_traced_memory()[1] - before
 
 
-def test_a_first_call_needs_no_more_memory_than_later_ones() -> None:
-    """A trace keeps the shapes of large arrays, not their values."""
+def chain(x: Any) -> Any:
+    for _ in range(30):
+        x = agrad.sin(x) * 1.01
+    return agrad.sum(x)
 
-    def f(x: Any) -> Any:
-        for _ in range(30):
-            x = agrad.sin(x) * 1.01
-        return agrad.sum(x)
 
-    jitted, x = agrad.jit(agrad.grad(f)), np.linspace(0.0, 1.0, 1 << 18)
+@pytest.mark.parametrize("f", [chain, agrad.grad(chain)], ids=["function", "gradient"])
+def test_a_first_call_needs_no_more_memory_than_later_ones(f: Any) -> None:
+    """A trace computes the shapes of large arrays, not their values."""
+    jitted, x = agrad.jit(f), np.linspace(0.0, 1.0, 1 << 19)
     tracemalloc.start()
     try:
         first = peak(lambda: jitted(x))
@@ -218,7 +221,39 @@ def test_a_first_call_needs_no_more_memory_than_later_ones() -> None:
         assert first < 1.3 * (held + peak(lambda: jitted(x)))
     finally:
         tracemalloc.stop()
-    assert_close(jitted(x), agrad.grad(f)(x), "gradient", 1e-12)
+    assert_close(jitted(x), f(x), "result", 1e-12)
+
+
+def multiplications(x: Any, w: Any) -> Any:
+    return agrad.sum(agrad.nn.functional.linear(agrad.matmul(x, w).T, w, w[0]) ** 2)
+
+
+def test_a_first_call_multiplies_no_large_matrices(monkeypatch: Any) -> None:
+    """The trace multiplies one element of each, in any layout. The program is right."""
+    x, w = np.linspace(0.0, 1.0, 400 * 400).reshape(400, 400).T, np.linspace(-1.0, 1.0, 400 * 400).reshape(400, 400)
+    found: set[int] = set()
+    sketch = Operation.sketch
+
+    def noting(operation: Any, args: Any, settings: Any) -> Any:
+        if operation.kind == "product":
+            found.add(max(map(np.size, args)))
+        return sketch(operation, args, settings)
+
+    monkeypatch.setattr(Operation, "sketch", noting)
+    agrad.jit(agrad.grad(multiplications)).lower(x, w)
+    assert found == {1}
+    monkeypatch.undo()
+    assert_close(agrad.jit(agrad.grad(multiplications))(x, w), agrad.grad(multiplications)(x, w), "gradient", 1e-9)
+
+
+@pytest.mark.parametrize("f", [agrad.matmul, agrad.add, lambda a, b: agrad.nn.functional.linear(a, a.T, b[0])])
+def test_shapes_that_do_not_fit_raise_the_errors_of_the_operations(f: Any) -> None:
+    """Of large arrays too, whose results are not computed."""
+    a, b = np.ones((400, 400)), np.ones((401, 402))
+    with pytest.raises(Exception) as eager:
+        f(a, b)
+    with pytest.raises(type(eager.value), match=re.escape(str(eager.value))):
+        agrad.jit(f)(a, b)
 
 
 def test_operations_that_refuse_large_arrays_without_values() -> None:

@@ -20,6 +20,7 @@ from agrad.jit.passes.algebra import simplified, without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
 from agrad.jit.passes.fusion import Group, with_groups
 from agrad.jit.program import Instruction, Program, interpret
+from agrad.registry import PRIMITIVES
 
 pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
 
@@ -292,3 +293,19 @@ def test_the_work_of_tracing_grows_with_the_program_alone() -> None:
     short, long = of(20), of(100)
     assert long < 1.1 * short
     assert long < 150
+
+
+def test_the_seed_of_a_gradient_is_no_factor() -> None:
+    """A constant of shape () that is one, as factor and as cotangent of a second power."""
+    stages = agrad.jit(agrad.grad(lambda x: agrad.sum((x - 1.0) ** 2 + agrad.sin(x)))).lower(np.ones(3)).stages
+    assert names(stages[-1][1]) == ["subtract", "cos", "multiply", "add"]
+
+
+def test_a_sum_of_slices_is_a_new_array(place: Any) -> None:
+    """So that its parts may lie in kept buffers."""
+    scatter_sum = PRIMITIVES["scatter_sum"]
+    x = place(np.ones(3))
+    found = scatter_sum.evaluate((x,), {"indices": ((...,),), "shape": (3,)})
+    assert found is not x and scatter_sum.no_alias
+    lines = agrad.jit(agrad.grad(lambda x: agrad.sum((x[1:] - x[:-1]) ** 2))).lower(np.ones(100_000)).code
+    assert "= borrow()" in lines

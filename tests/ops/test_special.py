@@ -16,6 +16,7 @@ from special_accuracy import without_scipy
 
 import agrad
 from agrad import special
+from agrad.backends import special as words
 from agrad.errors import DtypeError, MissingRuleError, OperandError
 from agrad.ops.special import bessel_forms, gamma_forms, hypergeometric_forms, incomplete_forms, normal_forms
 
@@ -252,3 +253,45 @@ def test_a_derivative_by_an_order_is_an_error(name: str, argument: str) -> None:
     with pytest.raises(MissingRuleError, match=message):
         agrad.jvp(lambda v: f(v, x), (order,), (order,))
     assert np.all(np.isfinite(agrad.grad(lambda x: agrad.sum(f(order, x)))(x)))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_integrals_of_numpy_vectors_are_those_of_the_generic_form(n: int) -> None:
+    """Short and long ones, small and large parameters, and the ends; also of no elements and of one."""
+    grid = 10.0 ** np.linspace(-3, 5, 41)
+    a, x = (v.reshape(-1) for v in np.meshgrid(grid, np.concatenate([[0.0, np.inf, np.nan, -1.0], grid * 1.1])))
+    near = np.repeat(grid, 5)
+    a, x = np.concatenate([a, near]), np.concatenate([x, near * np.tile([0.5, 0.9, 1.0, 1.1, 2.0], grid.size)])
+    with np.errstate(all="ignore"):
+        expected = [
+            np.asarray(v) for v in incomplete_forms._gamma_both(strict, strict.asarray(a), strict.asarray(x), n)
+        ]
+        for some in (slice(None), slice(0), slice(1200, 1201)):
+            found = incomplete_forms._gamma_both(np, a[some], x[some], n)
+            for got, right in zip(found, expected, strict=True):
+                np.testing.assert_allclose(got, right[some], rtol=2e-13, atol=1e-280)
+
+
+def test_the_derivative_by_a_parameter_takes_few_calls(monkeypatch: Any) -> None:
+    """Of NumPy vectors: the nodes are computed together, and the exponents as a product of matrices."""
+    found: list[int] = []
+    moments = incomplete_forms._gamma_moments
+    monkeypatch.setattr(incomplete_forms, "_gamma_moments", lambda *args: found.append(args[1].size) or moments(*args))
+    a = np.linspace(0.5, 30.0, 5000)
+    agrad.grad(lambda a: agrad.sum(agrad.special.gammainc(a, a + 1.0)))(a)
+    assert 4500 < sum(found) <= 5000 and len(found) < 10
+
+
+def test_generic_forms_of_long_numpy_arrays_are_computed_in_blocks(monkeypatch: Any) -> None:
+    sizes: list[int] = []
+    form = incomplete_forms.gammainc_by_a
+    a, x = np.linspace(0.5, 30.0, 500)[:, None], np.linspace(0.1, 40.0, 40)
+
+    def noting(xp: Any, a: Any, x: Any) -> Any:
+        sizes.append(max(a.size, x.size))
+        return form(xp, a, x, n=1)
+
+    found = words.NUMPY.evaluate(np, noting, np.float64, a, x)
+    assert found.shape == (500, 40) and max(sizes) == words._BLOCK and sum(sizes) == found.size
+    np.testing.assert_allclose(found, form(np, a, x, n=1), rtol=1e-12, atol=1e-300)
+    assert words.NUMPY.evaluate(np, noting, np.float32, a[:0], x).shape == (0, 40)

@@ -1,6 +1,7 @@
 """NumPy: its backend, and the memory of its arrays."""
 
 import ctypes
+import math
 import mmap
 import os
 import sys
@@ -53,15 +54,19 @@ def memory(x: np.ndarray) -> int | None:
     return id(block)
 
 
-def unfilled(x: Any) -> Any:
-    """Return zeros like a new array, in pages that the system has not filled yet."""
-    if type(x) is not np.ndarray or x.base is not None or not (x.flags.c_contiguous or x.flags.f_contiguous):
+def unfilled(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return zeros like a new array, in pages that the system has not filled yet.
+
+    Of another shape than that of ``x`` they are in C order.
+    """
+    same = type(x) is not np.ndarray or x.shape == shape
+    if same and (type(x) is not np.ndarray or x.base is not None or not (x.flags.c_contiguous or x.flags.f_contiguous)):
         return x
     try:
-        pages = mmap.mmap(-1, x.nbytes, **_PRIVATE)
+        pages = mmap.mmap(-1, math.prod(shape) * x.itemsize, **_PRIVATE)
     except (OSError, ValueError):
-        return x
-    return np.ndarray(x.shape, x.dtype, pages, strides=x.strides)
+        return x if same else np.zeros(shape, x.dtype)
+    return np.ndarray(shape, x.dtype, pages, strides=x.strides if same else None)
 
 
 _PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}

@@ -32,7 +32,7 @@ def simplified(program: Program) -> Program:
             continue
         same = _same_as_result(instruction, program) if out is not None and out not in leaving else None
         if same is None:
-            kept += _without_powers(instruction)
+            kept += _without_powers(instruction, program)
         else:
             table[instruction.results[0]] = same
     return program.with_instructions(kept)
@@ -56,10 +56,10 @@ def _kind(v: Variable | None) -> tuple[Any, ...]:
 
 def _is_one(value: Any, program: Program) -> bool:
     raw = program.constants.get(value) if isinstance(value, Variable) else value
-    return isinstance(raw, (int, float, np.generic)) and bool(raw == 1)
+    return (isinstance(raw, (int, float)) or np.shape(raw) == ()) and bool(raw == 1)
 
 
-def _without_powers(instruction: Instruction) -> list[Instruction]:
+def _without_powers(instruction: Instruction, program: Program) -> list[Instruction]:
     """Return a square for a second power, two products for its derivative, or the instruction."""
     is_power = instruction.operation is POWER
     if not is_power and rule_of(instruction) != (POWER, "vjp:x1"):
@@ -72,6 +72,8 @@ def _without_powers(instruction: Instruction) -> list[Instruction]:
         return [instruction]
     if is_power:
         return [Instruction(SQUARE, (x,), {}, instruction.outputs)]
+    if _is_one(g[0], program):
+        return [Instruction(MULTIPLY, (power, x), {}, instruction.outputs)]
     double = x.twin()
     product = Instruction(MULTIPLY, (power, x), {}, (double,))
     return [product, Instruction(MULTIPLY, (*g, double), {}, instruction.outputs)]

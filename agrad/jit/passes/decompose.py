@@ -17,9 +17,8 @@ from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.fusion import LARGE, Group
 from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
 from agrad.jit.program import Instruction, Program, Variable, works_by_element
-from agrad.jit.trace import Trace
-from agrad.registry import namespace
-from agrad.shapes import kept_shape
+from agrad.jit.trace import Trace, shape_of_result
+from agrad.registry import KERNELS, namespace
 
 
 class _Unknown(Exception):
@@ -31,20 +30,10 @@ class Shapes(Trace):
 
     def evaluate(self, primitive: Any, values: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         """Return an array with the result's dtype and shape, and other elements."""
-        shapes = [v.shape for v in values if hasattr(v, "shape")]
-        if primitive.kind == "elementwise":
-            shape = np.broadcast_shapes(*shapes)
-        elif primitive.kind == "reduction":
-            ((given,), axis) = shapes, settings["axis"]
-            shape = kept_shape(given, axis)
-            if not settings["keepdims"]:
-                shape = tuple([n for a, n in enumerate(given) if a not in axis])
-        elif primitive.kind == "product" and len(shapes) == 2:
-            a, b = shapes
-            shape = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
-        elif primitive.is_view:
+        shape = shape_of_result(primitive, values, settings)
+        if shape is None and primitive.is_view:
             return primitive.evaluate(values, settings)
-        else:
+        if shape is None:
             raise _Unknown
         elements = [np.ones((1,) * v.ndim, v.dtype) if hasattr(v, "shape") else v for v in values]
         with np.errstate(all="ignore"):
@@ -121,11 +110,16 @@ def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
 def _parts(instruction: Instruction, minimum: int) -> Program | None:
     """Return the body of an operation on large arrays, or None.
 
-    All its instructions must fit groups of rows. For a product, only the instructions that read the result must.
+    All its instructions must fit groups of rows. For a product, only the instructions that read the result must. There
+    is none if a kernel computes the operation.
     """
     is_product = instruction.operation.kind == "product"
     arrays = [v for v in (*(() if is_product else instruction.reads()), *instruction.results) if not v.on_host]
     if max(map(_bytes, arrays), default=0) < minimum:
+        return None
+    kernel = KERNELS.get(("numpy", instruction.name, "forward"))
+    given = [filled(np.ones(1, v.dtype), v.shape) for v in instruction.arrays]
+    if kernel is not None and kernel.when is not None and kernel.when(*given, **instruction.settings):
         return None
     body = body_of(instruction)
     return body if body is not None and all(map(_is_of_rows, body.instructions)) else None

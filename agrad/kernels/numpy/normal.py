@@ -34,8 +34,11 @@ _ERFC = (
 )
 
 
-_TAIL = tuple(tuple(c * 0.5 ** ((4 - k) / 2) for k, c in enumerate(some)) for some in _ERFC)
-"""The same in powers of sqrt(2) x."""
+_TAIL = tuple(
+    tuple(share * c * 0.5 ** ((4 - k) / 2) for k, c in enumerate(some))
+    for share, some in zip((0.5, 1.0), _ERFC, strict=True)
+)
+"""Half of the same in powers of sqrt(2) x."""
 
 
 def _is_long(x: Raw) -> bool:
@@ -89,41 +92,45 @@ def erfc(x: Raw) -> Raw:
     return np.add(out, np.subtract(1, sign, out=sign), out=out)
 
 
-def _tail(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return abs(x), at most 14.5, erfc(abs(x) / sqrt(2)) and exp(-x**2 / 2)."""
+def _tail(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return abs(x), at most 14.5, and the mass of the standard normal distribution beyond it."""
     near = np.abs(x)
-    np.minimum(near, 14.5, out=near)
+    if not near.max() < 14.5:
+        np.minimum(near, 14.5, out=near)
     out, bell = _ratio(_TAIL, near), np.multiply(near, near)
     np.multiply(bell, -0.5, out=bell)
-    np.exp(bell, out=bell)
-    return near, np.multiply(out, bell, out=out), bell
+    return near, np.multiply(out, np.exp(bell, out=bell), out=out)
 
 
-@kernel("numpy", "gelu", "forward", gain=1.5, when=_is_long)
+@kernel("numpy", "gelu", "forward", gain=1.5, when=lambda x, approximate=False: _is_long(x) and not approximate)
 @blockwise
 def gelu(x: Raw, *, approximate: bool) -> Raw:
     if approximate:
         return PRIMITIVES["gelu"].generic(load("numpy"))(x, approximate=True)
     # x if it is positive, minus abs(x) times the mass of the tail
-    size, tail, _ = _tail(x)
-    np.multiply(size, 0.5, out=size)
+    size, tail = _tail(x)
     np.multiply(tail, size, out=tail)
-    return np.subtract(np.maximum(x, zeros_beside(x.shape, x.dtype)), tail, out=tail)
+    return np.subtract(np.maximum(x, zeros_beside(x.shape, x.dtype), out=size), tail, out=tail)
 
 
 @blockwise
-def _gelu_vjp(g: Raw, x: Raw) -> Raw:
-    size, tail, bell = _tail(x)
-    np.multiply(bell, size, out=bell)
-    np.multiply(bell, math.sqrt(2 / math.pi), out=bell)
-    np.subtract(bell, tail, out=bell)
-    sign = np.copysign(np.float32(0.5), x)
-    np.multiply(bell, sign, out=bell)
-    np.add(bell, sign, out=bell)
-    np.add(bell, 0.5, out=bell)
+def _gelu_vjp(g: Raw, x: Raw, y: Raw) -> Raw:
+    bell = np.abs(x)
+    if bell.min() > 1e-30 and bell.max() < 1e15:
+        mass = np.divide(y, x)
+    else:  # the quotient has no digits, or is NaN
+        tail = _tail(x)[1]
+        mass = np.where(x > 0, 1 - tail, tail)
+        x = np.clip(x, -14.5, 14.5)
+    np.multiply(x, x, out=bell)
+    np.multiply(bell, -0.5, out=bell)
+    np.exp(bell, out=bell)
+    np.multiply(bell, x, out=bell)
+    np.multiply(bell, math.sqrt(0.5 / math.pi), out=bell)
+    np.add(bell, mass, out=bell)
     return np.multiply(bell, g, out=bell)
 
 
-@kernel("numpy", "gelu", "vjp:x", gain=1.6, when=lambda g, x: _is_long(x) and are_alike(g, x))
-def gelu_vjp(g: Raw, x: Raw, *, approximate: bool) -> Raw:
-    return NotImplemented if approximate else _gelu_vjp(g, x)
+@kernel("numpy", "gelu", "vjp:x", gain=1.6, when=lambda g, x, y: _is_long(x) and are_alike(g, x) and are_alike(y, x))
+def gelu_vjp(g: Raw, x: Raw, y: Raw, *, approximate: bool) -> Raw:
+    return NotImplemented if approximate else _gelu_vjp(g, x, y)

@@ -6,9 +6,12 @@ argument away from the mode. The smaller of the two tails is integrated with Gau
 which the integrand has fallen by exp(-FALL): nothing cancels.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 from agrad.ops.special.coefficients import GAMMALN
 from agrad.ops.special.gamma_forms import DIGAMMA_TAIL, digamma, polygamma, stirling_rest
@@ -61,7 +64,15 @@ def log_digamma_gap(xp: Any, z: Any) -> Any:
     far = xp.where(large, z, xp.full_like(z, 10.0))
     square = 1 / (far * far)
     near = xp.where(large, xp.ones_like(z), z)
-    return xp.where(large, 0.5 / far + square * polynomial(DIGAMMA_TAIL, square), xp.log(near) - digamma(xp, near))
+    gap = xp.log(near) - _digamma(xp, near)
+    return xp.where(large, 0.5 / far + square * polynomial(DIGAMMA_TAIL, square), gap)
+
+
+def _digamma(xp: Any, z: Any) -> Any:
+    """Return digamma(z), by SciPy for NumPy arrays: the generic form makes a hundred calls."""
+    words = getattr(xp, "special", None) if isinstance(z, np.ndarray) else None
+    own = None if words is None else words.find("digamma")
+    return digamma(xp, z) if own is None else own(z)
 
 
 def _log_quotient(xp: Any, u: Any, exactly: Any) -> tuple[Any, Any]:
@@ -116,18 +127,28 @@ def gamma_density(xp: Any, a: Any, x: Any) -> Any:
     return nan_where(xp, (a <= 0) | (x < 0) | xp.isnan(a) | xp.isnan(x), xp.where(valid, inside, edge))
 
 
+def _alternating_powers(xp: Any, x: Any) -> Iterator[tuple[Any, Any, Callable[[Any], Any]]]:
+    """Yield k from 1 on, (-x)**k / k!, and the function that adds the terms of several k: on NumPy of all."""
+    if isinstance(x, np.ndarray):
+        k = np.arange(1.0, 20.0).reshape(-1, *[1] * x.ndim)
+        yield k, np.cumprod(-x / k, axis=0), functools.partial(np.sum, axis=0)
+        return
+    power = xp.ones_like(x)
+    for k in range(1, 20):
+        power = power * (-x) / k
+        yield k, power, lambda term: term
+
+
 def _small_gamma(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
     """Return P and Q, or their n-th derivatives in a, for 0 < a <= 1, 0 < x <= 1.
 
     P = x**a / gamma(1 + a) S, S = 1 + the sum of (-x)**k / k! a / (a + k); Abramowitz and Stegun 6.5.29.
     """
     sums = [xp.zeros_like(a) for _ in range(n + 1)]
-    power = xp.ones_like(x)
-    for k in range(1, 20):
-        power = power * (-x) / k
-        sums[0] = sums[0] + power * a / (a + k)
+    for k, power, added in _alternating_powers(xp, x):
+        sums[0] = sums[0] + added(power * a / (a + k))
         for j in range(1, n + 1):
-            sums[j] = sums[j] - power * (k * (-1) ** j * math.factorial(j)) / (a + k) ** (j + 1)
+            sums[j] = sums[j] - added(power * (k * (-1) ** j * math.factorial(j)) / (a + k) ** (j + 1))
     half = a < 0.5
     low, high = xp.where(half, a, xp.zeros_like(a)), xp.where(half, xp.ones_like(a), a)
     # log(gamma(1 + a)), without rounding 1 + a for small a
@@ -139,7 +160,7 @@ def _small_gamma(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
         log_p = log_front + xp.log1p(sums[0])
         return xp.exp(log_p), -xp.expm1(log_p)
     sums[0] = 1 + sums[0]
-    slopes = [log_x - digamma(xp, 1 + a), *(-polygamma(xp, xp.full_like(a, float(k)), 1 + a) for k in range(1, n))]
+    slopes = [log_x - _digamma(xp, 1 + a), *(-polygamma(xp, xp.full_like(a, float(k)), 1 + a) for k in range(1, n))]
     total = sum(math.comb(n, k) * bell(n - k, lambda i: slopes[i]) * sums[k] for k in range(n + 1))
     out = xp.exp(log_front) * total
     return out, -out
@@ -179,17 +200,83 @@ def _gamma_tail(xp: Any, a: Any, x: Any, lower: Any, n: int) -> Any:
     return front * end * total
 
 
+NEAR, TERMS = 2.5, 28
+"""The longest integral whose exponents are polynomials of the nodes, with so many terms."""
+
+BLOCK = 1 << 10
+"""The elements of NumPy arrays that are integrated at once: with all nodes they fit into the cache."""
+
+
+@functools.cache
+def _node_matrices() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the nodes, their powers from the first on, and the weights of two moments."""
+    nodes, weights = np.asarray(legendre_nodes(NODES)).T
+    return nodes, nodes[:, None] ** np.arange(1, TERMS + 1), np.stack([weights, weights * nodes])
+
+
+def _gamma_moments(slope: np.ndarray, x: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Return the integrals over s from 0 to 1 of exp(-fall(abs(step) s)), and of that times s.
+
+    The exponents are sums of powers if all steps are short, otherwise they are exponential functions.
+    """
+    nodes, powers, weights = _node_matrices()
+    if np.abs(step).max() <= NEAR:
+        terms, term = np.empty((TERMS, x.size)), x * step
+        np.multiply(slope, np.abs(step), out=terms[0])
+        for k in range(1, TERMS):
+            np.multiply(term, step / (k + 1), out=term)
+            terms[k] = term
+        fall = powers @ terms
+    else:
+        fall = np.multiply.outer(nodes, step)
+        rise = np.exp(fall) - 1 - fall
+        np.multiply(np.abs(fall, out=fall), slope, out=fall)
+        np.add(fall, np.multiply(rise, x, out=rise), out=fall)
+    return weights @ np.exp(np.negative(fall, out=fall), out=fall)
+
+
+def _gamma_tail_of_vector(xp: Any, a: np.ndarray, x: np.ndarray, n: int) -> np.ndarray:
+    """Return ``_gamma_tail`` for n of 0 or 1, and NumPy vectors."""
+    front, quotient = _gamma_front(xp, a, x)
+    side, slope, k = np.where(x < a, -1.0, 1.0), np.abs(x - a), FALL / a
+    with np.errstate(divide="ignore"):
+        end = np.minimum(np.where(x < a, 0.5 * (k + np.sqrt(k * k + 8 * k)), np.log(10 + FALL / x)), FALL / slope)
+    end = np.where(x < a, end, np.minimum(end, np.sqrt(2 * FALL / x)))
+    for _ in range(4):  # roughly: the integrals are precise for every end
+        step = side * end
+        push = np.expm1(step)
+        rise = np.where(end < 1e-3, step * step / 2, push - step)
+        end = end - (slope * end + x * rise - FALL) / (slope + x * side * push)
+    step, moments = side * end, np.empty((2, x.size))
+    for part in (np.flatnonzero(end <= NEAR), np.flatnonzero(end > NEAR)):
+        for k in range(0, part.size, BLOCK):
+            some = part[k : k + BLOCK]
+            moments[:, some] = _gamma_moments(slope[some], x[some], step[some])
+    if n:
+        return front * end * ((quotient + log_digamma_gap(xp, a)) * moments[0] + step * moments[1])
+    return front * end * moments[0]
+
+
 def _gamma_both(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
     """Return P and Q, or their n-th derivatives with respect to a."""
     a, x = a + xp.zeros_like(x), x + xp.zeros_like(a)
     valid = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
     one = xp.ones_like(a)
     small = valid & (a <= 1) & (x <= 1)
-    p, q = _small_gamma(xp, xp.where(small, a, one), xp.where(small, x, one), n)
+    known = isinstance(small, np.ndarray)
+    if known:
+        p, q = np.zeros((2, *small.shape))
+        if small.any():
+            p[small], q[small] = _small_gamma(xp, a[small], x[small], n)
+    else:
+        p, q = _small_gamma(xp, xp.where(small, a, one), xp.where(small, x, one), n)
     whole = valid & ~small
     a1, x1 = xp.where(whole, a, 2 * one), xp.where(whole, x, one)
     lower = x1 < a1
-    tail = _gamma_tail(xp, a1, x1, lower, n)
+    if known and n < 2:
+        tail = _gamma_tail_of_vector(xp, a1.reshape(-1), x1.reshape(-1), n).reshape(a.shape)
+    else:
+        tail = _gamma_tail(xp, a1, x1, lower, n)
     other = 1 - tail if n == 0 else -tail
     p = xp.where(small, p, xp.where(lower, tail, other))
     q = xp.where(small, q, xp.where(lower, other, tail))
