@@ -68,7 +68,9 @@ def body_of(instruction: Instruction) -> Program | None:
     """
     operation = instruction.operation
     arrays = list(dict.fromkeys(instruction.reads()))
-    if operation.outputs is not None or not arrays or not all(map(_is_numpys, arrays)):
+    kinds = {v.kind for v in arrays}
+    on_numpy = all(map(_is_numpys, arrays))
+    if operation.outputs is not None or not arrays or not (on_numpy or (len(kinds) == 1 and None not in kinds)):
         return None
     trace = Shapes(instruction.name)
     given = {v: wrap(filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays}
@@ -82,6 +84,11 @@ def body_of(instruction: Instruction) -> Program | None:
     if not isinstance(out, Tensor) or out.node is None or out.node in given:
         return None
     constants = {variable: raw for raw, variable in trace.constants.values()}
+    if not on_numpy:
+        if constants:
+            return None
+        for v in [v for part in trace.instructions for v in part.results]:
+            v.kind = arrays[0].kind
     body = Program(arrays, constants, trace.instructions, [out.node])
     return without_broadcasts(body) if constants else body
 
@@ -100,14 +107,18 @@ def in_place_of(instruction: Instruction, body: Program) -> list[Instruction]:
 # ------------------------------------------------------------------ the passes
 
 
-def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
-    """Return the pass that decomposes operations on arrays of ``minimum`` bytes."""
+def decomposed(minimum: int = LARGE, fits: Callable[[Instruction], bool] | None = None) -> Callable[[Program], Program]:
+    """Return the pass that decomposes operations on arrays of ``minimum`` bytes.
+
+    fits: a test for the instructions of a definition, by default true for those that fit groups of rows on NumPy.
+    """
+    fits = fits or _is_of_rows
 
     def write_out(program: Program) -> Program:
         kept: list[Instruction] = []
         constants = program.constants
         for instruction in program.instructions:
-            body = _parts(instruction, minimum) if instruction.operation.decompose else None
+            body = _parts(instruction, minimum, fits) if instruction.operation.decompose else None
             if body is None:
                 kept.append(instruction)
             else:
@@ -118,17 +129,17 @@ def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
     return write_out
 
 
-def _parts(instruction: Instruction, minimum: int) -> Program | None:
+def _parts(instruction: Instruction, minimum: int, fits: Callable[[Instruction], bool]) -> Program | None:
     """Return the body of an operation on large arrays, or None.
 
-    All its instructions must fit groups of rows. Of a product those that read the result do.
+    All its instructions must fit. Of a product those that read the result do.
     """
     is_product = instruction.operation.kind == "product"
     arrays = [v for v in (*(() if is_product else instruction.reads()), *instruction.results) if not v.on_host]
     if max(map(_bytes, arrays), default=0) < minimum:
         return None
     body = body_of(instruction)
-    return body if body is not None and all(map(_is_of_rows, body.instructions)) else None
+    return body if body is not None and all(map(fits, body.instructions)) else None
 
 
 def _bytes(x: Variable) -> int:
