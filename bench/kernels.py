@@ -124,6 +124,13 @@ class Case:
         self.values["x"] = self.array(max(1, self.n // side**2), side, side)
         self.settings.update(kernel=(3, 3), strides=(1, 1), dilation=(1, 1))
 
+    def matmul(self) -> None:
+        rows = max(1, self.rows // 16)
+        self.values.update(x1=self.array(rows, 4, 64), x2=self.array(64, 32))
+
+    def mask_unused(self) -> None:
+        self.values.update(used=self.array(self.rows, self.columns) > 1, part=self.array(self.rows, self.columns))
+
     def convolution(self) -> None:
         side = max(4, min(28, math.isqrt(self.n // 4)))
         self.values.update(x=self.array(max(1, self.n // side**2 // 4), 4, side, side), w=self.array(8, 4, 3, 3))

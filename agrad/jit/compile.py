@@ -6,12 +6,15 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from agrad.errors import BackendUnavailableError, ConfigurationError
+from agrad.jit.lower.cuda.convolutions import with_convolutions_as_products
+from agrad.jit.lower.cuda.elements import has_element, is_written_out, view_in_numpy
+from agrad.jit.lower.cuda.operands import with_contiguous_operands
 from agrad.jit.lower.cuda.products import cupy_narrow_matmul, epilogues_where_available
 from agrad.jit.lower.cuda.program import lower_cupy
 from agrad.jit.lower.cuda.source import has_cuda_expression
 from agrad.jit.lower.jax import jax_narrow_matmul, lower_jax, lower_xla, with_arrays_of_jax
 from agrad.jit.lower.numpy.loops import Loop, lower_loop
-from agrad.jit.lower.numpy.program import lower_numpy, numpy_narrow_matmul
+from agrad.jit.lower.numpy.program import has_kernel, lower_numpy, numpy_narrow_matmul
 from agrad.jit.lower.plain import Compiled, plain
 from agrad.jit.lower.torch import lower_torch, torch_narrow_matmul
 from agrad.jit.passes.algebra import simplified, with_vectors, without_broadcasts
@@ -20,6 +23,7 @@ from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, w
 from agrad.jit.passes.decompose import decomposed, with_early_reductions, with_late_views, with_updates_as_groups
 from agrad.jit.passes.folding import folded, with_rules_joined
 from agrad.jit.passes.fusion import with_groups
+from agrad.jit.passes.inlining import with_operands_inlined
 from agrad.jit.passes.precision import NarrowMatmul, with_precision
 from agrad.jit.program import Instruction, Program
 
@@ -66,7 +70,7 @@ TARGETS: dict[str, Target] = {
             ("operations with their rules", with_rules_joined),
             IN_PLACE,
             ("operands computed by their reader", folded("numpy")),
-            ("operations written out", decomposed()),
+            ("operations written out", decomposed(unless=has_kernel)),
             ("products of vectors", with_vectors),
             ("common subexpressions", without_repetition),
             DEAD_CODE,
@@ -82,11 +86,16 @@ TARGETS: dict[str, Target] = {
             ("simpler operations", simplified),
             DEAD_CODE,
             IN_PLACE,
+            ("operations written out", decomposed(0, is_written_out)),
+            ("convolutions as products", with_convolutions_as_products),
             ("products with epilogues", epilogues_where_available),
+            ("operands of products next to each other", with_contiguous_operands),
             ("updates as groups", with_updates_as_groups),
             ("reductions where their operands are", with_early_reductions),
             ("views before their readers", with_late_views),
             ("fusion", with_groups(1, has_cuda_expression, whole_rows=True)),
+            ("operands computed where they are read", with_operands_inlined(has_element, view_in_numpy)),
+            DEAD_CODE,
         ),
         cupy_narrow_matmul,
     ),

@@ -57,6 +57,9 @@ def variable_like(raw: Any) -> Variable:
 class FunctionOperation(Operation):
     """A Python function of plain arrays as the operation of an instruction."""
 
+    grouped = False
+    """True if a group on CUDA computes it, even alone."""
+
     def __init__(
         self,
         name: str,
@@ -153,6 +156,11 @@ def works_by_element(instruction: Instruction) -> bool:
     if instruction.operation.kind != "elementwise" or len(instruction.outputs) != 1:
         return False
     return instruction.outputs[0] is not None and instruction.outputs[0].kind is not None
+
+
+def is_grouped(instruction: Instruction) -> bool:
+    """Return True for an operation that a group on CUDA computes, even alone."""
+    return isinstance(instruction.operation, FunctionOperation) and instruction.operation.grouped
 
 
 def rule_of(instruction: Instruction) -> tuple[Operation, str] | None:

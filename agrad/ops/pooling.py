@@ -22,7 +22,7 @@ def _hit(xp: Any, part: Any, y: Any) -> Any:
     return xp.logical_or(xp.equal(part, y), xp.isnan(part))
 
 
-@primitive(batch="leading")
+@primitive(batch="leading", decompose=True)
 def max_pool(xp: Any, x: Any, /, *, kernel: Steps, strides: Steps, dilation: Steps) -> Any:
     """Return the maxima of windows; the first of equal elements has the derivative."""
     for how in _axes(x.ndim, kernel, strides, dilation):
@@ -36,11 +36,11 @@ def max_pool_vjp(xp: Any, g: Any, x: Any, y: Any, *, kernel: Steps, strides: Ste
     for how in axes[:-1]:
         arrays.append(reduce(xp.maximum, [arrays[-1][place] for place in window_places(arrays[-1].shape, *how)]))
     for how, before, after in reversed(list(zip(axes, arrays, [*arrays[1:], y], strict=True))):
-        places, zero, terms = window_places(before.shape, *how), xp.zeros_like(g), []
+        places, terms = window_places(before.shape, *how), []
         for place in places[:-1]:
             hit = _hit(xp, before[place], after)
-            terms.append(xp.where(hit, g, zero))
-            g = xp.where(hit, zero, g)
+            terms.append(xp.where(hit, g, 0))
+            g = xp.where(hit, 0, g)
         terms.append(g)
         g = reduce(
             xp.add,
@@ -60,7 +60,7 @@ def max_pool_jvp(xp: Any, t: Any, x: Any, *, kernel: Steps, strides: Steps, dila
     return t
 
 
-@primitive(linear="x", batch="leading")
+@primitive(linear="x", batch="leading", decompose=True)
 def sum_pool(xp: Any, x: Any, /, *, kernel: Steps, strides: Steps) -> Any:
     """Return the sums of windows."""
     for how in _axes(x.ndim, kernel, strides):

@@ -181,7 +181,9 @@ def test_no_draw_no_question() -> None:
     np.testing.assert_allclose(host(agrad.vmap(agrad.nn.Dropout(0.0))(X)), X)
     shared = agrad.vmap(lambda x: functional.dropout(x, key=random.key(1)))(np.ones((3, 50)))
     assert len(np.unique(host(shared), axis=0)) == 1  # the key is an argument like any other
-    with pytest.raises(ConfigurationError, match="vmap: randomness must be one of 'error', 'different', 'same', got 'all'"):
+    with pytest.raises(
+        ConfigurationError, match="vmap: randomness must be one of 'error', 'different', 'same', got 'all'"
+    ):
         agrad.vmap(agrad.sin, randomness="all")
 
 

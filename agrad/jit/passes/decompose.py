@@ -18,7 +18,7 @@ from agrad.jit.passes.fusion import LARGE, Group
 from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
 from agrad.jit.program import Instruction, Program, Variable, works_by_element
 from agrad.jit.trace import Trace, shape_of_result
-from agrad.registry import KERNELS, namespace
+from agrad.registry import namespace
 
 
 class _Unknown(Exception):
@@ -57,7 +57,9 @@ def body_of(instruction: Instruction) -> Program | None:
     """
     operation = instruction.operation
     arrays = list(dict.fromkeys(instruction.reads()))
-    if operation.outputs is not None or not arrays or not all(map(_is_numpys, arrays)):
+    kinds = {v.kind for v in arrays}
+    on_numpy = all(map(_is_numpys, arrays))
+    if operation.outputs is not None or not arrays or not (on_numpy or (len(kinds) == 1 and None not in kinds)):
         return None
     trace = Shapes(instruction.name)
     given = {v: wrap(filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays}
@@ -71,6 +73,11 @@ def body_of(instruction: Instruction) -> Program | None:
     if not isinstance(out, Tensor) or out.node is None or out.node in given:
         return None
     constants = {variable: raw for raw, variable in trace.constants.values()}
+    if not on_numpy:
+        if constants:
+            return None
+        for v in [v for part in trace.instructions for v in part.results]:
+            v.kind = arrays[0].kind
     body = Program(arrays, constants, trace.instructions, [out.node])
     return without_broadcasts(body) if constants else body
 
@@ -89,14 +96,26 @@ def in_place_of(instruction: Instruction, body: Program) -> list[Instruction]:
 # ------------------------------------------------------------------ the passes
 
 
-def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
-    """Return the pass that decomposes operations on arrays of ``minimum`` bytes."""
+Test = Callable[[Instruction], bool]
+
+
+def decomposed(
+    minimum: int = LARGE, fits: Test | None = None, unless: Test = lambda i: False
+) -> Callable[[Program], Program]:
+    """Return the pass that decomposes operations on arrays of ``minimum`` bytes.
+
+    fits: a test for the instructions of a definition, by default true for those that fit groups of rows on NumPy.
+    unless: a test for operations that are kept, such as those with a kernel.
+    """
+    fits = fits or _is_of_rows
 
     def write_out(program: Program) -> Program:
         kept: list[Instruction] = []
         constants = program.constants
         for instruction in program.instructions:
-            body = _parts(instruction, minimum) if instruction.operation.decompose else None
+            body = None
+            if instruction.operation.decompose and not unless(instruction):
+                body = _parts(instruction, minimum, fits)
             if body is None:
                 kept.append(instruction)
             else:
@@ -107,22 +126,17 @@ def decomposed(minimum: int = LARGE) -> Callable[[Program], Program]:
     return write_out
 
 
-def _parts(instruction: Instruction, minimum: int) -> Program | None:
+def _parts(instruction: Instruction, minimum: int, fits: Test) -> Program | None:
     """Return the body of an operation on large arrays, or None.
 
-    All its instructions must fit groups of rows. For a product, only the instructions that read the result must. There
-    is none if a kernel computes the operation.
+    All its instructions must fit. For a product, only the instructions that read the result must.
     """
     is_product = instruction.operation.kind == "product"
     arrays = [v for v in (*(() if is_product else instruction.reads()), *instruction.results) if not v.on_host]
     if max(map(_bytes, arrays), default=0) < minimum:
         return None
-    kernel = KERNELS.get(("numpy", instruction.name, "forward"))
-    given = [filled(np.ones(1, v.dtype), v.shape) for v in instruction.arrays]
-    if kernel is not None and kernel.when is not None and kernel.when(*given, **instruction.settings):
-        return None
     body = body_of(instruction)
-    return body if body is not None and all(map(_is_of_rows, body.instructions)) else None
+    return body if body is not None and all(map(fits, body.instructions)) else None
 
 
 def _bytes(x: Variable) -> int:

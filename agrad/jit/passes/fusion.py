@@ -17,7 +17,6 @@ import numpy as np
 from agrad.backends.threads import BLOCK_BYTES
 from agrad.engine.operation import Operation
 from agrad.jit.passes.aliasing import Aliases, aliases_of, overwritten
-from agrad.jit.passes.precision import Rounding
 from agrad.jit.passes.tiling import (
     best_split,
     is_of_rows,
@@ -27,7 +26,16 @@ from agrad.jit.passes.tiling import (
     splits_of,
     whole_row_splits,
 )
-from agrad.jit.program import Instruction, Program, Variable, interpret, show, works_by_element
+from agrad.jit.program import (
+    FunctionOperation,
+    Instruction,
+    Program,
+    Variable,
+    interpret,
+    is_grouped,
+    show,
+    works_by_element,
+)
 
 LARGE = BLOCK_BYTES + 1
 """Minimum size in bytes of arrays that are grouped. Smaller arrays remain in the cache between operations."""
@@ -49,7 +57,8 @@ class Group(Operation):
 
     split: the number of leading axes of ``shape`` along which blocks are cut. By default, all; a group with fewer is a
     group of rows. in_place: for each keyword argument that allows it, the indices of the outputs that overwrite inputs,
-    with the indices of these inputs.
+    with the indices of these inputs. ahead: results that are computed element by element where members read them, from
+    inputs and from one another.
     """
 
     no_alias = True
@@ -60,8 +69,9 @@ class Group(Operation):
         shape: tuple[int, ...],
         split: int | None = None,
         in_place: Mapping[str, Mapping[int, int]] = MappingProxyType({}),
+        ahead: frozenset[Variable] = frozenset(),
     ) -> None:
-        self.program = program
+        self.program, self.ahead = program, ahead
         self.in_place = in_place
         self.flags: dict[str, tuple[int, ...]] = {flag: tuple(some.values()) for flag, some in in_place.items()}
         self.overwrites: tuple[int, ...] = tuple(chain.from_iterable(self.flags.values()))
@@ -83,6 +93,17 @@ class Group(Operation):
 
     def __str__(self) -> str:
         return show(self.program)
+
+
+class Contiguous(FunctionOperation):
+    """A copy of an array whose elements are next to each other."""
+
+    kind = "elementwise"
+    no_alias = True
+    grouped = True
+
+    def __init__(self) -> None:
+        super().__init__("contiguous", lambda x: x.copy(order="C"))
 
 
 # ------------------------------------------------------------------ groups
@@ -318,11 +339,11 @@ class _Grouping:
     def close(self, group: _Open) -> None:
         """Write the instruction of a group.
 
-        A single operation is unchanged, unless it may be in place, or rounds.
+        A single operation is unchanged, unless it may be in place, rounds or copies.
         """
         self.open.remove(group)
         first = group.members[0]
-        stays = not (self.whole_rows and (overwritten(first) or isinstance(first.operation, Rounding)))
+        stays = not (self.whole_rows and (overwritten(first) or is_grouped(first)))
         if len(group.members) == 1 and stays:
             self.done += group.members
             return

@@ -31,6 +31,7 @@ class Rounding(FunctionOperation):
     """A float32 array rounded to a narrow dtype."""
 
     kind = "elementwise"
+    grouped = True
 
     def __init__(self, precision: str, function: Callable[[Any], Any]) -> None:
         super().__init__(f"rounded[{precision}]", function)

@@ -56,6 +56,16 @@ for _name, _gain in (("relu", 2.0), ("tanh", 3.0), ("sigmoid", 3.0)):
     kernel("cupy", _name, "vjp:x", _fits, names=("g", "y"), gain=_gain)(partial(on_each, f"{_name}_vjp"))
 
 
+kernel(
+    "cupy",
+    "mask_unused",
+    "forward",
+    lambda used, part: used.dtype.char == "?" and used.shape == part.shape and _fits(part),
+    names=("used", "part"),
+    gain=4.0,
+)(partial(on_each, "mask_unused"))
+
+
 @kernel("cupy", "gelu", "forward", gain=4.0, when=_fits)
 def gelu(x: Raw, *, approximate: bool) -> Raw:
     return on_each("gelu_tanh" if approximate else "gelu_erf", x)

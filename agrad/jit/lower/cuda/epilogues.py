@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from agrad.engine.operation import Operation
-from agrad.jit.passes.tiling import reduction_of
+from agrad.jit.passes.tiling import is_reshape, reduction_of
 from agrad.jit.program import Instruction, Program, Variable, rule_of
 from agrad.ops import composites, discrete, selection, statistical
 
@@ -57,7 +57,8 @@ class FusedEpilogue(Operation):
         if self.mask:
             return found, call(GREATER, found, 0)
         if self.sums:
-            return found, call(SUM, found if self.masked else weight, axis=(0,), keepdims=False)
+            summed = found if self.masked else weight
+            return found, call(SUM, summed, axis=tuple(range(len(summed.shape) - 1)), keepdims=False)
         return found
 
 
@@ -177,6 +178,9 @@ def _join_sums(program: Program, made: dict[Variable, int], kept: list[Instructi
             first_read.setdefault(v, at)
         if is_product(i, 2) and kept[at] is i and shape_of(i) is not None and _wide(i):
             factors.setdefault(i.operands[1], at)
+            maker = kept[made.get(i.operands[1], at)]
+            if maker is not None and is_reshape(maker) and maker.operands[0].shape[-1:] == maker.results[0].shape[-1:]:
+                factors.setdefault(maker.operands[0], at)
     for here, i in enumerate(program.instructions):
         if not _sums_rows(i):
             continue
@@ -199,7 +203,7 @@ def _is_masked(instruction: Instruction | None) -> bool:
 
 
 def _sums_rows(i: Instruction) -> bool:
-    """Return True for an instruction that sums the rows of a float32 matrix."""
+    """Return True for an instruction that sums a float32 array over all axes except the last."""
     found = reduction_of(i)
-    sums = found is not None and found == (SUM.combine.primitive, False, (0,), False)
-    return sums and len(i.operands[0].shape) == 2 and _wide(i)
+    leading = tuple(range(len(i.operands[0].shape) - 1)) if found is not None else ()
+    return bool(leading) and found == (SUM.combine.primitive, False, leading, False) and _wide(i)

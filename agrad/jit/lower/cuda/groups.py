@@ -47,15 +47,17 @@ def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
 def source_of(group: Group, layouts: Sequence[Layout]) -> GroupSource | RowSource:
     """Return the CUDA source of a group for inputs with these layouts.
 
-    An elementwise group reads arrays that are not contiguous by rows, if the rows are short enough.
+    An elementwise group reads arrays that are not contiguous, or computed where they are read, by rows, if these are
+    short enough.
     """
     arrays = Source(group).arrays
     if group.split == len(group.shape):
         contiguous = all(at == Layout(_packed(v.shape), True) for v, at in zip(arrays, layouts, strict=True))
         splits = whole_row_splits(group.shape, np.dtype(bool)) - {len(group.shape)}
-        if contiguous or not splits:
+        if not group.ahead and (contiguous or not splits):
             return GroupSource(group)
-        group = Group(group.program, group.shape, best_split(group.shape, splits))
+        split = best_split(group.shape, splits) if splits else group.split
+        group = Group(group.program, group.shape, split, ahead=group.ahead)
     return RowSource(group, dict(zip(arrays, layouts, strict=True)))
 
 
@@ -85,11 +87,12 @@ def _joint_launch(sources: Sequence[GroupSource]) -> Launch:
         for source, own in zip(sources, flags, strict=True):
             made, *more = _arguments(source, list(itertools.islice(rest, len(source.program.inputs))), own)
             found += [made[v] for v in source.program.outputs]
-            for arguments, into, grid in zip(more, (parts, ends), (source.blocks, 1), strict=True):
-                into.append((arguments, source.size, grid))
+            for arguments, into, grid in zip(more, (parts, ends), (source.blocks, source.finishers), strict=True):
+                if grid:
+                    into.append((arguments, source.size, grid))
         kernels = module(text)
         launch_parts(kernels.get_function(first.name), count, parts)
-        if first.finishers:
+        if ends:
             launch_parts(kernels.get_function("finish"), count, ends)
         return tuple(found)
 
@@ -199,7 +202,8 @@ def with_horizontal_fusion(program: Program) -> Program:
     overwrites, or overwrite operands.
     """
     groups = [i for i in program.instructions if isinstance(i.operation, Group)]
-    sources = {id(i): GroupSource(i.operation) for i in groups if i.operation.split == len(i.operation.shape)}
+    flat = [i for i in groups if i.operation.split == len(i.operation.shape) and not i.operation.ahead]
+    sources = {id(i): GroupSource(i.operation) for i in flat}
     left = Counter(source.functions for source in sources.values())
     aliases = aliases_of(program)
     kept: list[Instruction] = []

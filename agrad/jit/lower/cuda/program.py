@@ -15,7 +15,6 @@ from agrad.jit.lower.cuda.epilogues import shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
 from agrad.jit.lower.cuda.groups import group_function, with_horizontal_fusion
 from agrad.jit.lower.cuda.products import absence, is_any_product, product_function
-from agrad.jit.lower.cuda.scatter import scatter_function
 from agrad.jit.lower.cuda.segments import is_view, launches
 from agrad.jit.lower.cuda.streams import runs_as_part
 from agrad.jit.lower.plain import Compiled, Split, evaluation
@@ -98,8 +97,6 @@ def function_of(instruction: Instruction, tensor_float: bool = False) -> Callabl
         return group_function(instruction.operation)
     if instruction.operation.length is not None:
         return _loop_function(instruction)
-    if (scattered := scatter_function(instruction)) is not None:
-        return scattered
     if is_any_product(instruction):
         found = product_function(instruction, tensor_float)
         if found is not None:
@@ -127,7 +124,7 @@ def lower_cupy(program: Program) -> Compiled:
     functions = partial(function_of, tensor_float=program.notes.get("precision") == "tf32")
     split = Split(program)
     body, pairs = numbers_on_device(split.body)
-    body = with_horizontal_fusion(body)
+    body, split.body = with_horizontal_fusion(body), with_horizontal_fusion(split.body)
     made = GraphProgram(split, body, pairs, can_capture, functions)
     made.remark = absence(program)
     return made

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agrad.jit.lower.cuda.elements import element_lines, packed_strides
 from agrad.jit.lower.cuda.source import BLOCKS, PACK_BYTES, WARP, Source, expression
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import is_reshape, reduction_of
@@ -77,7 +78,8 @@ class RowSource(Source):
 
     def __init__(self, group: Group, layouts: Mapping[Variable, Layout]) -> None:
         super().__init__(group)
-        self.split, self.layouts = group.split, layouts
+        self.split, self.ahead = group.split, group.ahead
+        self.layouts = {**layouts, **{v: Layout(packed_strides(v.shape), False) for v in self.ahead}}
         self.rows, self.n = math.prod(group.shape[: self.split]), math.prod(group.shape[self.split :])
         widest = max(np.dtype(v.dtype).itemsize for v in self.kind if not v.on_host)
         self.pack: int = PACK_BYTES // widest if self.n % (PACK_BYTES // widest) == 0 else 1
@@ -89,7 +91,8 @@ class RowSource(Source):
         """The rows of a block."""
         self.threads: int = self.team * self.beside
         self.blocks: int = min(-(-self.rows // self.beside), BLOCKS)
-        extents = [sum(abs(s) * (n - 1) for n, s in zip(v.shape, at.strides, strict=True)) for v, at in layouts.items()]
+        spans = [(v.shape, at.strides) for v, at in self.layouts.items()]
+        extents = [sum(abs(s) * (n - 1) for n, s in zip(shape, strides, strict=True)) for shape, strides in spans]
         # the number of a row goes beyond the last by at most the rows of all blocks
         self.index = "int" if max(self.size, *extents, 0) < 1 << 30 else "long long"
         self.whole: bool = self.team * self.each == self.n
@@ -98,7 +101,7 @@ class RowSource(Source):
         self._loads: list[str] = []
         widths = [v.size for v in self.totals]
         self.finishers: int = -(-max(widths, default=0) // WARP) if self.blocks > 1 else 0
-        text = [*self.head(), *self._kernel()]
+        text = [*self.head(), *self._elements(), *self._kernel()]
         self._text = "\n".join(text + (self._finish() if self.finishers else []))
 
     def text(self) -> str:
@@ -118,10 +121,38 @@ class RowSource(Source):
             lines.append(f"            const {self.index} i = {place};")
         return [*lines, f"            {within}{line}", "        }"]
 
+    # ------------------------------------------------------------------ elements of operands
+
+    def _elements(self) -> list[str]:
+        """Return the functions of the operands that are computed where they are read."""
+        lines = []
+        for instruction in self.program.instructions:
+            out = instruction.results[0]
+            if out in self.ahead:
+                lines.append(f"__device__ inline {self.kind[out]} f_{self.names[out]}({self._parameters()}) {{")
+                lines += [*element_lines(instruction, self._element, self.index), "}", ""]
+        return lines
+
+    def _parameters(self) -> str:
+        return ", ".join([f"const {self.index} i", *self.forms("const {k}* p_{n}", (*self.arrays, *self.singles))])
+
+    def _element(self, v: Variable, place: str) -> str:
+        """Return the expression of the element of an operand at a position in row-major order."""
+        if v in self.ahead:
+            given = self.forms("p_{n}", (*self.arrays, *self.singles))
+            return f"f_{self.names[v]}({', '.join([place, *given])})"
+        if v in self.singles:
+            return f"*p_{self.names[v]}"
+        return f"p_{self.names[v]}[{place_of(f'({place})', v.shape, self.layouts[v].strides)}]"
+
     # ------------------------------------------------------------------ the kernel
 
     def _kernel(self) -> list[str]:
-        body = [line for instruction in self.program.instructions for line in self._member(instruction)]
+        members = [i for i in self.program.instructions if i.results[0] not in self.ahead]
+        body = [line for instruction in members for line in self._member(instruction)]
+        for v in self.results:
+            if v in self.ahead:
+                self._input(v, v.shape)
         index, beside = self.index, self.beside
         head = f'extern "C" __launch_bounds__({self.threads}) __global__ void {self.name}'
         lines = [f"{head}({', '.join(self.given())}) {{"]
@@ -169,25 +200,37 @@ class RowSource(Source):
             count = sum(known is v for known, _ in self._read)
             name = self._read[v, shape] = self.names[v] + (f"_{count}" if count else "")
             kind, start = self.kind[v], place_of("row", shape[: self.split], lead)
-            if not axes:
+            place = place_of("at", shape[self.split :], inner)
+            if v in self.ahead:
+                value = self._element(v, f"({start}) + {place}" if axes else start)
+                self._loads.append(f"        {kind} {name}{f'[{self.each}]' if axes else f' = {value}'};")
+                self._loads += self._load(name, value) if axes else []
+            elif not axes:
                 self._loads.append(f"        const {kind} {name} = p_{self.names[v]}[{start}];")
             else:
                 packed = self.pack > 1 and axes == [(self.n, 1)] and self.layouts[v].aligned
                 packed = packed and all(s % self.pack == 0 for _, s in _joined(shape[: self.split], lead))
                 self._loads.append(f"        const {kind}* r_{name} = p_{self.names[v]} + ({start});")
                 self._loads.append(f"        {kind} {name}[{self.each}];")
-                self._loads += self._load(name, kind, packed, place_of("at", shape[self.split :], inner))
+                self._loads += self._load_packs(name, kind) if packed else self._load(name, f"r_{name}[{place}]")
         name = self._read[v, shape]
         return f"{name}[k]" if axes else name
 
-    def _load(self, name: str, kind: str, packed: bool, place: str) -> list[str]:
-        """Return the loop that reads a thread's elements. Beyond the row, it reads the first elements."""
-        at = f"const {self.index} at = {'i' if self.whole else f'i < {self.n} ? i : 0'};"
-        if not packed:
-            return self._each(f"{at} {name}[k] = r_{name}[{place}];")
+    @property
+    def _at(self) -> str:
+        """Return the statement with the number of an element in the row. Beyond the row it is that of the first one."""
+        return f"const {self.index} at = {'i' if self.whole else f'i < {self.n} ? i : 0'};"
+
+    def _load(self, name: str, value: str) -> list[str]:
+        """Return the loop that reads a thread's elements."""
+        return self._each(f"{self._at} {name}[k] = {value};")
+
+    def _load_packs(self, name: str, kind: str) -> list[str]:
         pack = f"Pack<{kind}, {self.pack}>"
         read = f"const {pack} w = *reinterpret_cast<const {pack}*>(r_{name} + at);"
-        return self._each(f"{at} {read} for (int j = 0; j < {self.pack}; j++) {name}[k + j] = w.at[j];", self.pack)
+        return self._each(
+            f"{self._at} {read} for (int j = 0; j < {self.pack}; j++) {name}[k + j] = w.at[j];", self.pack
+        )
 
     def _member(self, instruction: Instruction) -> list[str]:
         """Return the lines that compute an instruction for a row."""

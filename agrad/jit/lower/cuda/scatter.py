@@ -1,16 +1,13 @@
-"""Sums of parts at their positions in an array, as one kernel."""
+"""Sums of parts at their positions, as statements that compute one element."""
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from agrad.backends import load
-from agrad.jit.lower.cuda.streams import result_array
 from agrad.jit.program import Instruction, Variable
 
 MOST = 16
-"""The most parts of a kernel, whose text contains each part."""
+"""The most parts of a sum, each of which the text contains."""
 
 
 class _Axis(NamedTuple):
@@ -22,8 +19,9 @@ class _Axis(NamedTuple):
     part_axis: int
 
 
-def scatter_function(instruction: Instruction) -> Callable[..., Any] | None:
-    """Return the function of a sum of a few indexed parts, or None.
+def parts_of(instruction: Instruction) -> list[list[_Axis]] | None:
+    """Return the positions of each part of a sum of a few indexed parts, or None.
+
 
     No index may contain arrays.
     """
@@ -34,20 +32,9 @@ def scatter_function(instruction: Instruction) -> Callable[..., Any] | None:
     out = instruction.outputs[0]
     if out is None or not out.size or len(parts) != len(indices) or len(parts) > MOST:
         return None
-    found = [_axes(index, out.shape) for index in indices]
-    if any(not isinstance(v, Variable) or v.on_host or v.dtype != out.dtype for v in parts) or None in found:
-        return None
-    text = _text(out.shape, [v.shape for v in parts], [axes for axes in found if axes is not None])
-    inputs = ", ".join(f"raw T p{k}" for k in range(len(parts)))
-    kernels: list[Any] = []
-
-    def run(*given: Any, **settings: Any) -> Any:
-        cupy = sys.modules["cupy"]
-        if not kernels:
-            kernels.append(cupy.ElementwiseKernel(inputs, "T y", text, "agrad_scatter"))
-        return kernels[0](*given, result_array(out))
-
-    return load("cupy").placed(run)
+    found = [axes for index in indices if (axes := _axes(index, out.shape)) is not None]
+    wrong = any(not isinstance(v, Variable) or v.on_host or v.dtype != out.dtype for v in parts)
+    return None if wrong or len(found) < len(parts) else found
 
 
 def _axes(index: tuple[Any, ...], shape: tuple[int, ...]) -> list[_Axis] | None:
@@ -71,17 +58,19 @@ def _axes(index: tuple[Any, ...], shape: tuple[int, ...]) -> list[_Axis] | None:
     return found
 
 
-def _text(shape: Sequence[int], parts: Sequence[Sequence[int]], places: Sequence[list[_Axis]]) -> str:
-    """Return the statements that compute element ``i`` of the sum."""
+def sum_of_parts(instruction: Instruction, reads: Sequence[Callable[[str], str]]) -> list[str]:
+    """Return the statements that add the parts to ``sum``, at the coordinates ``i0``, ``i1``, ...
+
+    reads: for each part the function from the position of an element to its expression.
+    """
+    (out,), parts = instruction.results, instruction.operands
     lines = []
-    for a, n in enumerate(shape):
-        below = math.prod(shape[a + 1 :])
-        lines.append(f"const ptrdiff_t i{a} = i / {below}{f' % {n}' if a else ''};")
-    lines.append("T sum = T(0);")
-    for k, (part, axes) in enumerate(zip(parts, places, strict=True)):
-        tests, terms = [], ["0"]
+    for part, axes, read in zip(parts, parts_of(instruction) or (), reads, strict=True):
+        tests, terms = [], []
         for a, axis in enumerate(axes):
-            if axis.length == shape[a] and axis.step == 1:
+            if out.shape[a] == 1:
+                continue
+            if axis.length == out.shape[a] and axis.step == 1:
                 number = f"i{a}"
             else:
                 first, step = (axis.start, axis.step) if axis.step > 0 else _turned(axis)
@@ -91,10 +80,11 @@ def _text(shape: Sequence[int], parts: Sequence[Sequence[int]], places: Sequence
                 number = f"({past}) / {step}" if step > 1 else f"({past})"
                 number = number if axis.step > 0 else f"({axis.length - 1} - {number})"
             if axis.part_axis >= 0:
-                terms.append(f"{number} * {math.prod(part[axis.part_axis + 1 :])}")
-        add = f"sum += p{k}[{' + '.join(terms)}];"
-        lines.append(f"if ({' && '.join(tests)}) {add}" if tests else add)
-    return "\n".join([*lines, "y = sum;"])
+                terms.append(f"{number} * {math.prod(part.shape[axis.part_axis + 1 :])}")
+        add = f"sum += {read(' + '.join(terms) or '0')};"
+        empty = not part.size
+        lines += [] if empty else [f"if ({' && '.join(tests)}) {add}" if tests else add]
+    return lines
 
 
 def _turned(axis: _Axis) -> tuple[int, int]:

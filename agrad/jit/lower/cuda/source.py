@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from agrad.engine.rulecalls import RulePrimitive
-from agrad.jit.passes.fusion import Group
+from agrad.jit.passes.fusion import Contiguous, Group
 from agrad.jit.passes.precision import Rounding
 from agrad.jit.passes.tiling import is_cast, reduction_of
 from agrad.jit.program import HOST, Instruction, Variable, names_of
@@ -65,7 +65,7 @@ def _known_dtypes(instruction: Instruction) -> bool:
 def has_cuda_expression(instruction: Instruction) -> bool:
     """Return True for an elementwise instruction that has an expression in C."""
     name, out = instruction.name, instruction.outputs[0]
-    if isinstance(instruction.operation, Rounding):
+    if isinstance(instruction.operation, Rounding | Contiguous):
         return True
     if out is None or not _known_dtypes(instruction):
         return False
@@ -109,6 +109,8 @@ def expression(instruction: Instruction, names: Mapping[Variable, str]) -> str:
     assert out is not None
     if isinstance(instruction.operation, Rounding):
         return f"{ROUNDINGS[_char(out.dtype)]}({names[instruction.operands[0]]})"
+    if isinstance(instruction.operation, Contiguous):
+        return names[instruction.operands[0]]
     name, kind = instruction.name, C_TYPES[_char(out.dtype)]
 
     def words(kind: str | None, values: Any = instruction.operands) -> list[str]:
@@ -255,7 +257,7 @@ class GroupSource(Source):
         """The number of elements that a thread loads at once."""
         self.name: str = f"{'updates' if group.overwrites else 'group'}_{self.pack}"
         self.blocks: int = max(1, min(-(-self.size // (THREADS * self.pack)), BLOCKS))
-        self.finishers: int = min(1, len(self.totals))
+        self.finishers: int = min(1, len(self.totals)) if self.blocks > 1 else 0
         parts = [*self.head(), *self.element(), *self.run()]
         self.functions: str = "\n".join(parts + (self.complete() if self.totals else []))
         """The text of the functions, which is the same for groups that one kernel can compute."""
@@ -298,11 +300,17 @@ class GroupSource(Source):
         lines.append(f"    for ({self.index} i = size / {self.pack} * {self.pack} + first; i < size; i += step)")
         lines.append("        " + self._call("p_{n}[i]", "q_{n}[i]"))
         for v in self.totals:
+            share = self._share_of_all(v)
+            last = f"blocks == 1 ? t_{{n}}{share} : t_{{n}}" if share else "t_{n}"
             lines += [
                 *self.over_team(v, f"t_{self.names[v]}"),
-                *self.forms("    if (me == 0) q_{n}[block] = t_{n};", (v,)),
+                *self.forms(f"    if (me == 0) q_{{n}}[block] = {last};", (v,)),
             ]
         return [*lines, "}", ""]
+
+    def _share_of_all(self, v: Variable) -> str:
+        """Return the division that ends a mean over all elements."""
+        return f" / {self.kind[v]}(size)" if self.reductions[v].averages else ""
 
     def _packs(self) -> list[str]:
         """Return the loop over packs of elements, each read and written at once."""
@@ -334,6 +342,5 @@ class GroupSource(Source):
             step = self.step(v, f"t_{n}", f"p_{n}[b]")
             lines.append(f"    {kind} t_{n} = {self.start(v)};")
             lines.append(f"    for (unsigned int b = me; b < blocks; b += {THREADS}) t_{n} = {step};")
-            share = f" / {kind}(size)" if self.reductions[v].averages else ""
-            lines += [*self.over_team(v, f"t_{n}"), f"    if (me == 0) *q_{n} = t_{n}{share};"]
+            lines += [*self.over_team(v, f"t_{n}"), f"    if (me == 0) *q_{n} = t_{n}{self._share_of_all(v)};"]
         return [*lines, "}", ""]

@@ -14,9 +14,11 @@ from agrad.jit.lower.numpy.groups import out_text, ufunc_of
 from agrad.jit.lower.numpy.steps import STEPS, group_step
 from agrad.jit.lower.plain import Compiled, Scope, assignment, call_text, define, evaluation
 from agrad.jit.passes.aliasing import Ownership, makes_new_arrays
+from agrad.jit.passes.decompose import filled
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.precision import NarrowMatmul
 from agrad.jit.program import Instruction, Program, Variable, names_of
+from agrad.registry import KERNELS
 
 ARITHMETIC: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
 """The operators of NumPy floating scalars, which return the same as ufuncs in an eighth of the time."""
@@ -357,6 +359,13 @@ def _numeral(size: float, sign: float, dtype: np.dtype) -> np.ndarray | None:
     made = np.array(size * sign, dtype)
     made.flags.writeable = False
     return made
+
+
+def has_kernel(instruction: Instruction) -> bool:
+    """Return True if a kernel for NumPy computes the operation on arrays of these shapes and dtypes."""
+    kernel = KERNELS.get(("numpy", instruction.name, "forward"))
+    given = [filled(np.ones(1, v.dtype), v.shape) for v in instruction.arrays]
+    return kernel is not None and kernel.when is not None and kernel.when(*given, **instruction.settings)
 
 
 def numpy_narrow_matmul(precision: str) -> NarrowMatmul:
