@@ -14,11 +14,11 @@ import numpy as np
 from agrad import data
 from agrad.cli.config import Config, is_table, option
 from agrad.data.cells import number_in
-from agrad.data.classification import known_numbers, plain_labels
+from agrad.data.classification import class_labels, places_of, plain_labels
 from agrad.data.encodings import words_of
 from agrad.data.own import npz_dataset, npz_parts
 from agrad.data.regression import Pair
-from agrad.data.tabular import class_labels, labelled, targets_in
+from agrad.data.tabular import labelled, targets_in
 from agrad.errors import ConfigurationError, DataError, listed
 from agrad.train.tabular import ENOUGH, HELD_OUT
 
@@ -287,7 +287,7 @@ def to_evaluate(source: str, content: Content, description: Description, label: 
         if len(targets) != expected:
             raise ConfigurationError(f"--label must name {expected} to compare the model with, got {len(targets)}")
         X = _inputs(table, targets, description, report)
-        y = table.numbers(targets) if quantities else class_labels(words_of(table[targets[0]])).astype(str)
+        y = table.numbers(targets) if quantities else class_labels(words_of(table[targets[0]]).tolist()).astype(str)
         what = f"all of {source}"
     else:
         train, test = content
@@ -310,8 +310,7 @@ def to_evaluate(source: str, content: Content, description: Description, label: 
             raise DataError(f"{source!r}: expected classes of the model, found {text}")
         report(f"warning: {source!r}: {np.sum(~known):,} of {y.size:,} examples are not scored. They have {text}")
         X, y, what = X[known], y[known], what.replace("all of", "part of")
-    numbers = known_numbers(y.tolist(), description.class_names, repr(source), "the classes of the model")
-    return Examples(X, numbers, what)
+    return Examples(X, places_of(y.tolist(), description.class_names), what)
 
 
 def to_predict(

@@ -235,8 +235,6 @@ def _classes(path: StrPath, pairs: list[Pair], options: Options, **more: Any) ->
     _check_pair(X, y, f"{name}, X and y")
     numbers, values = class_numbers(y, f"{name}, y")
     check_classes(values[numbers], f"{name}, y")
-    if values.shape[0] < 2:
-        raise DataError(f"{name}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}")
     for X_test, y_test in rest:
         _check_pair(X_test, y_test, f"{name}, X_test and y_test")
         known = match_classes(y_test, values, f"{name}, y_test")

@@ -10,7 +10,6 @@ import numpy as np
 
 from agrad.data.cells import shown
 from agrad.data.classification import ClassificationData, check_finite, scaled, standardisation, stratified_split
-from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError
 
 if TYPE_CHECKING:
@@ -173,10 +172,6 @@ def split(task: str, y: np.ndarray, fraction: float, seed: int, name: str) -> tu
     """
     if task != "regression":
         return stratified_split(y, fraction, seed, name)
-    if not 0.0 < fraction < 1.0:
-        raise ConfigurationError(f"the fraction to hold out must be between 0 and 1, got {fraction}")
     if (n := y.shape[0]) < 3:
         raise DataError(f"{name}: expected 3 examples or more, to hold one out; found {n}")
-    order = permutation(n, seed, SPLITS)
-    few = min(max(int(n * fraction + 0.5), 1), n - 2)
-    return np.sort(order[few:]), np.sort(order[:few])
+    return stratified_split(np.zeros(n, dtype=np.int64), fraction, seed, name)

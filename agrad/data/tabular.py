@@ -13,8 +13,8 @@ from agrad.data.cells import MARKS, SURE, distinct, number_in, shown
 from agrad.data.classification import (
     FEW,
     MANY,
-    WHOLE,
     ClassificationData,
+    class_labels,
     class_numbers,
     float_name,
     no_classes,
@@ -210,12 +210,8 @@ def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, tuple
         raise DataError(
             f"{where}: expected one column of classes, found {len(texts)}. Only regression supports several."
         )
-    y = class_labels(texts[0])
+    y = class_labels(texts[0].tolist())
     numbers, values = class_numbers(y, f"{where}, labels")
-    if values.size < 2:
-        raise DataError(
-            f"{where}: expected 2 classes or more to tell apart, found only the label {shown(str(values[0]))}"
-        )
     if (
         values.size > MOST
         and y.size < FEW * values.size
@@ -223,15 +219,6 @@ def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, tuple
     ):
         raise DataError(f"{where}: expected {FEW} rows or more of each of over {MOST} classes; {no_classes(y)}")
     return numbers, tuple(str(value) for value in values)
-
-
-def class_labels(texts: np.ndarray) -> np.ndarray:
-    """Return labels as int64 if all are integers, otherwise as strings."""
-    found, codes = distinct(texts.tolist())
-    numbers = [number_in(str(text)) for text in found]
-    if all(number is not None and number.is_integer() and abs(number) <= WHOLE for number in numbers):
-        return np.array(numbers, dtype=np.float64).astype(np.int64)[codes]
-    return np.array(found, dtype=str)[codes]
 
 
 def _described(features: Table, used: Sequence[str]) -> list[str]:
