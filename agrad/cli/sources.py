@@ -286,7 +286,7 @@ def to_evaluate(source: str, content: Content, description: Description, label: 
         expected = max(len(description.target_names), 1)
         if len(targets) != expected:
             raise ConfigurationError(f"--label must name {expected} to compare the model with, got {len(targets)}")
-        X = _inputs(table, targets, description, report)
+        X = _inputs(table, targets, description, report, source)
         y = table.numbers(targets) if quantities else class_labels(words_of(table[targets[0]]).tolist()).astype(str)
         what = f"all of {source}"
     else:
@@ -296,7 +296,8 @@ def to_evaluate(source: str, content: Content, description: Description, label: 
         if not quantities:
             y = plain_labels(y, f"{source!r}, y{part}").astype(str)
         what = f"X_test of {source}" if part else f"all of {source}"
-    X = _scaled(X, description, source)
+    if not isinstance(content, data.Table):
+        X = _scaled(X, description, source)
     if y.shape[0] != X.shape[0]:
         raise DataError(f"{source!r}: expected a label for each of {X.shape[0]} examples, found {y.shape[0]}")
     if quantities:
@@ -338,11 +339,11 @@ def to_predict(
     content, texts = read(source, description, data_dir, asked, config.header, report), None
     if isinstance(content, data.Table):
         found = asked(content.names)
-        X = _inputs(content, found, description, report)
+        X = _inputs(content, found, description, report, source)
         texts = (found[0], words_of(content[found[0]])) if found else None
     else:
-        X, _ = _raw(content)
-    return Examples(_scaled(X, description, source), None, source, texts)
+        X = _scaled(_raw(content)[0], description, source)
+    return Examples(X, None, source, texts)
 
 
 def _named(source: str, dtype: str, data_dir: str | None, report: Report | None) -> data.ClassificationData:
@@ -363,12 +364,14 @@ def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
     return data.scaled(X, description.mean, description.scale, description.dtype, repr(source))
 
 
-def _inputs(table: data.Table, asked: Sequence[str], description: Description, report: Report) -> np.ndarray:
-    """Return the inputs of a model from a table, without the columns asked for."""
+def _inputs(
+    table: data.Table, asked: Sequence[str], description: Description, report: Report, source: str
+) -> np.ndarray:
+    """Return the scaled inputs of a model from a table, without the columns asked for."""
     encoder = description.encoder
     left = {*asked, *description.labels} - {*(description.feature_names if encoder is None else encoder.columns)}
     features = table.select([name for name in table.names if name not in left])
     if encoder is None:
-        return features.numbers(description.feature_names or None)
+        return _scaled(features.numbers(description.feature_names or None), description, source)
     encoder.report = lambda line: report(f"warning: {line}")
-    return encoder.encode(features)
+    return encoder.transform(features, description.dtype)

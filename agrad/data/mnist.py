@@ -138,7 +138,7 @@ def load_mnist(
         )
     parts = [(X, y.astype(np.int64)) for X, y in zip(arrays[::2], arrays[1::2], strict=True)]
     d = images[0].size
-    return dataset("classification", "mnist", where, parts, np.zeros(d), np.full(d, 255.0), dtype, tuple("0123456789"))
+    return dataset("classification", "mnist", where, parts, np.zeros(d), np.full(d, 255.0), tuple("0123456789"), dtype)
 
 
 def find_files(directory: str) -> list[str]:

@@ -257,7 +257,7 @@ def _scaled(path: StrPath, task: str, pairs: list[Pair], names: tuple[str, ...],
         X, y = pairs[0]
         pairs = [(X[rows], y[rows]) for rows in split(task, y, test_fraction, seed, where)]
     mean, scale = _scaling(scaling, pairs[0][0], where)
-    return dataset(task, os.path.basename(os.fspath(path)), where, pairs, mean, scale, dtype, names, **more)
+    return dataset(task, os.path.basename(os.fspath(path)), where, pairs, mean, scale, names, dtype, **more)
 
 
 def _check_pair(X: np.ndarray, y: np.ndarray, name: str) -> None:

@@ -135,15 +135,12 @@ def load_table(
         encoder.fit(features.select(rows=parts[0]))
         encoder.left_out |= dict.fromkeys(chosen[2], "dropped")
     encoder.report = tell
-    X = encoder.encode(features)
+    # parts of one array, without copies
+    X = encoder.transform(features.select(rows=np.concatenate(parts)), dtype)
     about = _described(features, encoder.columns) + [f"task: {task}, because {why}"] * bool(why)
     more = {"feature_names": encoder.names, "encoder": encoder, "labels": targets, "about": tuple(about)}
-    del table, features, texts  # before parts of X are copied
-    pairs = [(X[rows], y[rows]) for rows in parts]
-    del X
-    return dataset(
-        task, os.path.basename(where.strip("'\"")), where, pairs, encoder.mean, encoder.scale, dtype, names, **more
-    )
+    pairs = [(X[: parts[0].size], y[parts[0]]), (X[parts[0].size :], y[parts[1]])]
+    return dataset(task, os.path.basename(where.strip("'\"")), where, pairs, encoder.mean, encoder.scale, names, **more)
 
 
 class _Once:
