@@ -16,7 +16,7 @@ import numpy as np
 from agrad.data.cells import MARKS, dates, distinct, number_in, numbers, shown
 from agrad.data.files import StrPath, encoding_of, opened_text, read_file, unpacked
 from agrad.data.tables import Column, Table, column_number, column_of
-from agrad.errors import ConfigurationError, DataError, MissingExtraError, listed
+from agrad.errors import ConfigurationError, DataError, listed, optional
 
 __all__ = ["read_csv", "read_parquet", "read_table"]
 
@@ -363,15 +363,10 @@ def read_parquet(path: StrPath) -> Table:
 def _read_parquet(path: StrPath, words: Words | None) -> Table:
     """Return the table of a Parquet file; `words` is called with the names first."""
     name, content = repr(os.fspath(path)), read_file(path)
+    pyarrow = optional("pyarrow", "pyarrow", "data", f"{name}: reading Parquet files")
     try:
-        import pyarrow
         from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{name}: reading Parquet files needs the package pyarrow, which is not installed. Install it with: pip "
-            "install 'agrad[data]'"
-        ) from error
-    try:
+
         file = parquet.ParquetFile(pyarrow.BufferReader(content))
         names = _checked_names(name, file.schema_arrow.names)
         if words is not None:

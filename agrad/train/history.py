@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from agrad.data.files import StrPath, write_whole
-from agrad.errors import ConfigurationError, MissingExtraError
+from agrad.errors import ConfigurationError, optional
 
 Record = dict[str, Any]
 
@@ -124,13 +124,7 @@ def figure_class(path: StrPath, what: str = "the plot") -> Any:
     """Return Matplotlib's class of figures. Raises if it cannot draw such a file."""
     if os.path.splitext(path)[1].lower() not in PICTURES:
         raise ConfigurationError(f"{what}: the file name must end in {', '.join(PICTURES)}, got {os.fspath(path)!r}")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{what} needs the package matplotlib, which is not installed. Install it with: pip install 'agrad[plot]'"
-        ) from error
-    return Figure
+    return optional("matplotlib.figure", "matplotlib", "plot", what).Figure
 
 
 def draw(
