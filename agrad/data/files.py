@@ -193,6 +193,8 @@ def _target(path: StrPath) -> str:
         raise _refused(path, "the name of a file is expected")
     try:
         target = os.path.realpath(name)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(target)  # the name may be too long
     except (OSError, ValueError) as error:
         raise _refused(path, getattr(error, "strerror", None) or str(error)) from error
     directory, exists = os.path.dirname(target), os.path.exists(target)
