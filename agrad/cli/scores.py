@@ -38,7 +38,8 @@ def class_lines(matrix: np.ndarray, names: Sequence[str]) -> list[str]:
     scores = np.stack(by_class(matrix), axis=1)
     rows = np.arange(len(names))
     if len(names) > 2 * SHOWN:
-        rows = np.argsort(scores[:, 2], kind="stable")[:SHOWN]
+        rows = np.flatnonzero(np.sum(matrix, axis=1))
+        rows = rows[np.argsort(scores[rows, 2], kind="stable")][:SHOWN]
     columns = [Column("examples", [f"{count:,}" for count in np.sum(matrix[rows], axis=1).tolist()], 3)]
     for at, (title, rank) in enumerate((("precision", 4), ("recall", 5), ("F1", 1))):
         columns.append(Column(title, [f"{value:.1%}" for value in scores[rows, at].tolist()], rank))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,6 +19,8 @@ __all__ = ["Column", "Table"]
 
 UNNAMED = re.compile(r"|Unnamed: \d+")
 """The header of an unnamed column, also as pandas writes it."""
+WIDTH = 40
+"""The longest name of a column that a message suggests."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,6 +336,8 @@ def column_number(name: str, names: Sequence[str], column: str | int) -> int:
             f"found only {shown(names[0])}. Write the names of columns into the first line, separated by commas, "
             "semicolons, tabs or vertical bars"
         )
+    near = difflib.get_close_matches(str(column), [name for name in names if len(name) <= WIDTH], 1)
+    known += f". Did you mean {near[0]!r}?" if near and len(names) > 1 else ""
     raise DataError(f"{name}: expected a column {shown(str(column)) if isinstance(column, str) else column}, {known}")
 
 

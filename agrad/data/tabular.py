@@ -177,7 +177,7 @@ def task_of(texts: Sequence[np.ndarray], names: Sequence[str]) -> tuple[str, str
         kind = "fractions" if "among" in found else "numbers"
         return "regression", f"{names[0]!r} has {different:,} different {kind} in {y.size:,} rows"
     kind = "words" if any(number_in(text) is None for text in set(y.tolist())) else "whole numbers"
-    few = f", {FEW} or more of each" if different > MANY else ""
+    few = f", {FEW} or more of each" if different > MANY and kind != "words" else ""
     return "classification", f"{names[0]!r} has {different:,} different {kind}{few}"
 
 
@@ -209,12 +209,13 @@ def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, tuple
         )
     y = class_labels(texts[0].tolist())
     numbers, values = class_numbers(y, f"{where}, labels")
-    if (
-        values.size > MOST
-        and y.size < FEW * values.size
-        and 2 * sum(number_in(str(v)) is not None for v in values) > values.size
-    ):
-        raise DataError(f"{where}: expected {FEW} rows or more of each of over {MOST} classes; {no_classes(y)}")
+    numeric = 2 * sum(number_in(str(v)) is not None for v in values) > values.size
+    if values.size > MOST and y.size < (FEW if numeric else 2) * values.size:
+        why = no_classes(y) if numeric else f"found {values.size:,} different labels, such as {shown(str(y[0]))}"
+        raise DataError(
+            f"{where}: expected {FEW} rows or more of each of over {MOST} classes; {why}"
+            + ". Name another target column with --label, or write quantities as numbers" * (not numeric)
+        )
     return numbers, tuple(str(value) for value in values)
 
 

@@ -308,6 +308,7 @@ def test_a_bug_is_no_user_error(monkeypatch):
         ("info --divice cpu", "agrad info: error: unknown argument '--divice'. Did you mean --device?"),
         ("train --epochs 1.5", "agrad train: error: argument --epochs: must be an integer, got '1.5'. Run "),
         ("train --lr fast", "agrad train: error: argument --lr: must be a number, got 'fast'. Run "),
+        (f"train {__file__}", f"agrad train: error: unknown argument {__file__!r}. Did you mean --data {__file__}?"),
         ("train more", "agrad train: error: unknown argument 'more'. Run 'agrad train --help' for the options."),
         ("trian", "agrad: error: argument COMMAND: invalid choice: 'trian'"),
     ],

@@ -133,6 +133,13 @@ def test_prices_are_no_classes(run, tmp_path):
     assert (code, out) == (1, "")
     assert "--task regression" in err and len(err) < 400 + len(str(tmp_path))
     assert run(*words)[0] == 0
+    # with a currency, three digits after a comma are thousands
+    (tmp_path / "t.csv").write_text("\n".join(["size;price", *(f"{k},5;{k},{k:03} €" for k in range(1, 300))]) + "\n")
+    assert "task: regression, because 'price' has 299" in run(*words)[1]
+    (tmp_path / "t.csv").write_text("\n".join(["size,price", *(f"{k},name {k}" for k in range(300))]) + "\n")
+    code, out, err = run(*words)
+    assert (code, out) == (1, "")
+    assert "found 300 different labels, such as 'name 0'. Name another target column with --label" in err
 
 
 @pytest.fixture(scope="module")

@@ -264,6 +264,7 @@ def test_csv_forms_that_programs_write(tmp_path):
         ("a,k\n1_0,x\n", "k", "column 'a': expected a finite number"),
         ("a,k\n1, \n", "k", "line 2, column 'k': expected a label, found nothing"),
         ("a,k\n1,x\n", "c", r"expected a column 'c', found the columns a, k \(numbered 0 to 1\)"),
+        ("age,kind\n1,x\n", "kin", r"\(numbered 0 to 1\)\. Did you mean 'kind'\?"),
         ("a,k\n1,x\n", 2, "expected a column 2"),
         ("a,k\n1,x\n", -3, "expected a column -3"),
         ("k,k\n1,x\n", "k", r"a different name for each column, found 'k' \(columns 0 and 1"),
