@@ -141,7 +141,7 @@ def draw(
     losses: the losses of the steps, numbered in epochs from `first` to the last epoch. end: a record with `test_loss`
     and the like.
     """
-    names = curve_names(history, end)
+    names = curve_names(history)
     figure = figure_class(figsize=(5 * len(names), 4), layout="constrained")
     figure.suptitle(title.replace("$", r"\$"))  # a dollar sign begins a formula
     panels = np.atleast_1d(figure.subplots(1, len(names)))
@@ -157,14 +157,9 @@ def draw(
     write_whole(path, content.getvalue())
 
 
-def curve_names(history: Sequence[Record], end: Record | None = None) -> list[str]:
-    """Return the names that can be drawn.
-
-    They are the loss, and each metric of the last epoch or of the test.
-    """
-    names = ["loss", *(metrics_of(history[-1]) if history else [])]
-    names += [key.removeprefix("test_") for key in end or {} if key.startswith("test_")]
-    return list(dict.fromkeys(names))
+def curve_names(history: Sequence[Record]) -> list[str]:
+    """Return the names that can be drawn: the loss, and each metric of the last epoch."""
+    return ["loss", *(metrics_of(history[-1]) if history else [])]
 
 
 def draw_curve(axes: Any, history: Sequence[Record], name: str, test: float | None = None) -> None:
