@@ -287,6 +287,8 @@ def _by_pyarrow(text: _Text, sample: list[list[str]], kept: set[int]) -> list[Co
                 for batch in batches:
                     for piece, array, number in zip(pieces, batch.columns, known, strict=True):
                         piece.append(_floats(pyarrow, array) if number else array)
+        except MemoryError:
+            raise  # Python's module would need more
         except (pyarrow.ArrowException, ValueError) as error:
             if "invalid UTF8" in str(error):
                 raise UnicodeError(str(error)) from error
