@@ -3,10 +3,8 @@
 Each class also derives from the built-in error that other code expects, such as ``ValueError``.
 """
 
-import importlib
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
 
 __all__ = [
     "AgradError", "AnomalyError", "AxesError", "BackendUnavailableError", "ConfigurationError", "ConvergenceError",
@@ -467,16 +465,6 @@ class MissingExtraError(AgradError, ImportError):
     >>> issubclass(agrad.errors.MissingExtraError, ImportError)
     True
     """
-
-
-def optional(module: str, package: str, extra: str, what: str) -> Any:
-    """Return a module of an optional package, or raise `MissingExtraError` for what needs it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{what} needs the package {package}, which is not installed. Install it with: pip install 'agrad[{extra}]'"
-        ) from error
 
 
 def check_functions(name: str, **functions: object) -> None:

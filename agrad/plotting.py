@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.errors import ConfigurationError, OperandError, described, optional
+from agrad.data.files import optional
+from agrad.errors import ConfigurationError, OperandError, described
 from agrad.train.history import curve_names, draw_curve, entry
 
 __all__ = ["curves", "gradient_norms", "sparsity"]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import agrad
-from agrad.data.files import check_writable, open_file
-from agrad.errors import SaveError, optional
+from agrad.data.files import check_writable, open_file, optional
+from agrad.errors import SaveError
 
 REPORT = b'<!doctype html>\n<html lang="en">\n<!-- a report of agrad train -->'
 """The beginning of a report."""

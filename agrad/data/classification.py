@@ -407,7 +407,7 @@ def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
 
 
 def places_of(labels: Sequence[object], known: Sequence[object]) -> np.ndarray:
-    """Return the indices of labels among the known ones, int64 (n,), and -1 for others."""
+    """Return the indices of labels among known ones, int64 (n,); -1 for others."""
     places = {label: place for place, label in enumerate(known)}
     return np.array([places.get(label, -1) for label in labels], dtype=np.int64)
 

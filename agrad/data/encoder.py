@@ -367,7 +367,7 @@ def _encoded(
 
 
 def check_memory(name: str, rows: int, width: int, size: int) -> None:
-    """Raise `DataError` if numbers of a table need more memory than Linux says is available.
+    """Raise `DataError` if a table needs more memory than Linux has available.
 
     Otherwise the system may end the process without an error.
     """

@@ -11,9 +11,9 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO
+from typing import IO, Any
 
-from agrad.errors import DataError, SaveError
+from agrad.errors import DataError, MissingExtraError, SaveError
 
 try:
     from lzma import LZMAError
@@ -38,6 +38,16 @@ BOMS = {
 WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 PIECE = 2**20
 PREFIX, SUFFIX = ".agrad-", ".tmp"
+
+
+def optional(module: str, package: str, extra: str, what: str) -> Any:
+    """Return a module of an optional package, or raise `MissingExtraError`."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} needs the package {package}, which is not installed. Install it with: pip install 'agrad[{extra}]'"
+        ) from error
 
 
 def open_file(path: StrPath) -> IO[bytes]:

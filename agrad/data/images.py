@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.data.files import StrPath
-from agrad.errors import DataError, optional
+from agrad.data.files import StrPath, optional
+from agrad.errors import DataError
 
 
 class ImageFolder:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from agrad.data.cells import MARKS, dates, distinct, number_in, numbers, shown
-from agrad.data.files import StrPath, encoding_of, opened_text, read_file, unpacked
+from agrad.data.files import StrPath, encoding_of, opened_text, optional, read_file, unpacked
 from agrad.data.tables import Column, Table, column_number, column_of
-from agrad.errors import ConfigurationError, DataError, listed, optional
+from agrad.errors import ConfigurationError, DataError, listed
 
 __all__ = ["read_csv", "read_parquet", "read_table"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.data.files import StrPath, write_whole
-from agrad.errors import ConfigurationError, optional
+from agrad.data.files import StrPath, optional, write_whole
+from agrad.errors import ConfigurationError
 
 Record = dict[str, Any]
 
