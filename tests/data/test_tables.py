@@ -24,7 +24,7 @@ def reader(request, monkeypatch):
     """Read text by Python's module, or by pyarrow."""
     by_csv = tablefiles._by_csv
     if request.param == "csv":
-        for name in ("pyarrow", "pyarrow.csv", "pyarrow.parquet", "PIL"):
+        for name in ("pyarrow", "pyarrow.csv", "pyarrow.parquet", "PIL", "PIL.Image"):
             monkeypatch.setitem(sys.modules, name, None)
     else:
         # the package is used, where it can be
