@@ -152,7 +152,7 @@ def load(
         return content or _named(source, config.dtype, data_dir, report)  # type: ignore[return-value]
     if label is None:
         parts: Any = content or npz_parts(source)
-        return npz_dataset(source, parts, config.task, dtype=config.dtype)
+        return npz_dataset(source, parts, config.task, (0.2, 0, "auto", config.dtype))
     return data.load_table(
         source if content is None else content,  # type: ignore[arg-type]
         label,
