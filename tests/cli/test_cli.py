@@ -131,6 +131,10 @@ def test_mnist_files_are_read(run, tmp_path):
         (["--log", "none/log.jsonl"], 1, ["none/log.jsonl", "does not exist"]),
         (["--plot", "none/plot.png"], 1, ["none/plot.png", "does not exist"]),
         (["--plot", "plot.gif"], 2, ["plot.gif", ".png"]),
+        (["--precision", "half"], 2, ["one of float32, tf32, bfloat16, float16"]),
+        (["--precision", "float16", "--dtype", "float64"], 2, ["--dtype float64"]),
+        (["--precision", "float16", "--no-jit"], 2, ["Omit --no-jit"]),
+        (["--precision", "bfloat16", "--backend", "numpy"], 2, ["must be 'float16' for NumPy arrays, got 'bfloat16'"]),
         (["--save", "one.st", "--log", "one.st"], 2, ["--save", "--log", "must be different files"]),
     ],
 )

@@ -113,17 +113,33 @@ def test_a_saved_model_has_all_that_its_columns_need(run, priced, place, backend
     assert run("predict", model, "--data", place / "new.tsv", "--proba")[0] == 2
 
 
-def test_a_stopped_run_goes_on_to_the_same_numbers(run, place, tmp_path):
-    words = ("--data", place / "homes.csv", "--label", "price,size", *FAST, "--schedule", "constant")
-    assert run("train", *words, "--epochs", "6", "--save", tmp_path / "whole.st")[0] == 0
-    assert run("train", *words, "--epochs", "3", "--save", tmp_path / "part.st")[0] == 0
-    assert run("train", "--resume", tmp_path / "part.st", "--epochs", "6")[0] == 0
-    whole, part = (checkpoint.load(tmp_path / name)[0] for name in ("whole.st", "part.st"))
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("homes.csv", ("--label", "price,size", "--schedule", "constant")),
+        ("images.npz", ("--model", "conv", "--dropout", "0.1")),
+        ("homes.csv", ("--label", "high", "--precision", "float16", "--schedule", "constant", "--backend", "numpy")),
+    ],
+)
+def test_a_resumed_run_ends_as_one_that_ran_through(run, place, tmp_path, source, words):
+    X = np.random.default_rng(0).integers(0, 60, (60, 8, 6)) + (np.arange(60) % 2 * 90)[:, None, None]
+    np.savez(place / "images.npz", X=X.astype(np.uint8), y=np.arange(60) % 2)
+    homes(place / "homes.csv")
+    for name, epochs in (("whole.st", 4), ("part.st", 2)):
+        trained = run("train", "--data", place / source, *FAST, *words, "--epochs", epochs, "--save", tmp_path / name)
+        assert trained[0] == 0
+    code, out, err = run("train", "--resume", tmp_path / "part.st", "--epochs", "4")
+    assert (code, "convolutions, 48-8-2 relu" in out) == (0, "conv" in words), err
+    (whole, about), (part, _) = (checkpoint.load(tmp_path / name) for name in ("whole.st", "part.st"))
     assert whole.keys() == part.keys()
-    assert all(np.array_equal(whole[name], part[name]) for name in whole)
-    assert any(name.startswith("early.values.") for name in whole)
-    code, _, err = run("train", "--resume", tmp_path / "part.st", "--task", "classification", "--epochs", "9")
-    assert code == 2 and "--task classification conflicts" in err
+    assert all(np.array_equal(value, part[name]) and value.dtype == part[name].dtype for name, value in whole.items())
+    assert any(name.startswith("early.values.") for name in whole) == (source == "homes.csv")
+    assert whole.get("1.weight", X).shape == ((16, 1, 3, 3) if "conv" in words else X.shape)
+    assert "conv" not in words or "accuracy 100.00%" in run("evaluate", tmp_path / "part.st")[1].splitlines()[-1]
+    if "float16" in words:
+        assert about["config"]["precision"] == "float16" and whole["loss_scale.good_steps"] > 0
+    code, _, err = run("train", "--resume", tmp_path / "part.st", "--precision", "tf32", "--epochs", "9")
+    assert code == 2 and "--precision tf32 conflicts with --resume" in err
 
 
 def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
@@ -273,20 +289,6 @@ def test_a_report_shows_text_of_files_as_text(run, tmp_path):
     (tmp_path / "other.html").write_text("<p>mine</p>")
     assert run("train", *words, "--report", tmp_path / "other.html")[0] == 1
     assert (tmp_path / "other.html").read_text() == "<p>mine</p>"
-
-
-def test_convolutions_are_saved_and_resumed(run, tmp_path):
-    X = np.random.default_rng(0).integers(0, 60, (60, 8, 6)) + (np.arange(60) % 2 * 90)[:, None, None]
-    np.savez(tmp_path / "images.npz", X=X.astype(np.uint8), y=np.arange(60) % 2)
-    words = ("--data", tmp_path / "images.npz", "--model", "conv", *FAST, "--dropout", "0.1")
-    assert run("train", *words, "--epochs", "4", "--save", tmp_path / "whole.st")[0] == 0
-    assert run("train", *words, "--epochs", "2", "--save", tmp_path / "part.st")[0] == 0
-    code, out, _ = run("train", "--resume", tmp_path / "part.st", "--epochs", "4")
-    assert code == 0 and "convolutions, 48-8-2 relu" in out
-    whole, part = (checkpoint.load(tmp_path / name)[0] for name in ("whole.st", "part.st"))
-    assert all(np.array_equal(whole[name], part[name]) for name in whole)
-    assert whole["1.weight"].shape == (16, 1, 3, 3)
-    assert run("evaluate", tmp_path / "part.st")[1].splitlines()[-1].startswith("accuracy 100.00%")
 
 
 @pytest.mark.parametrize(

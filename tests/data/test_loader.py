@@ -32,7 +32,7 @@ class Pictures(data.Dataset):
 
     def __getitem__(self, index):
         assert type(index) is int
-        time.sleep(0.002 if index % 3 else 0)  # threads finish in another order
+        time.sleep(0.0005 if index % 3 else 0)  # threads finish in another order
         return {"x": X[index] + 100 * self.epoch, "y": index}
 
 
@@ -274,7 +274,7 @@ def test_a_loop_goes_on_bit_for_bit(dataset, options, workers):
     whole = loop(data.DataLoader(dataset, num_workers=workers, **options), 3)
     assert len(whole) == 18
     assert (whole[0] == whole[6]) == isinstance(dataset, Stream)
-    for stop in (0, 1, 6, 8, 12, 17):
+    for stop in (0, 6, 8, 17):
         first = data.DataLoader(dataset, num_workers=workers, **options)
         found = loop(first, 3, stop) if stop else []
         state = {name: value.copy() for name, value in first.state_dict().items()}
