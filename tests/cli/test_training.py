@@ -199,7 +199,7 @@ def test_the_rate_follows_the_schedule(name, first, last):
     config = configs.resolve({"schedule": name, "lr": 0.01, "epochs": 10})
     rates = [models.schedule_for(config, BATCHES)(step) for step in range(10 * BATCHES)]
     assert [rates[0], rates[-1]] == pytest.approx([first, last], rel=0.01)
-    assert rates[4:] == sorted(rates[4:], reverse=True) and rates[4] == pytest.approx(0.01, rel=0.2)
+    assert rates[4:] == sorted(rates[4:], reverse=True) and 0.008 < rates[4] < 0.011
 
 
 @pytest.mark.parametrize(
