@@ -44,7 +44,8 @@ def class_lines(matrix: np.ndarray, names: Sequence[str]) -> list[str]:
     for at, (title, rank) in enumerate((("precision", 4), ("recall", 5), ("F1", 1))):
         columns.append(Column(title, [f"{value:.1%}" for value in scores[rows, at].tolist()], rank))
     if few := len(names) <= SHOWN:
-        texts = [[cut(name, 8) for name in names], *([f"{count:,}" for count in row] for row in matrix.tolist())]
+        alike = len({cut(name, 8) for name in names}) < len(names)
+        texts = [[cut(name, 8, alike) for name in names], *([f"{count:,}" for count in row] for row in matrix.tolist())]
         wide = max(breadth(text) for row in texts for text in row)
         head, *lines = (" ".join(" " * (wide - breadth(text)) + text for text in row) for row in texts)
         columns.append(Column(head, lines, 2, "predicted as"))
@@ -63,7 +64,7 @@ def _mistaken(counts: np.ndarray, own: int, names: Sequence[str], room: int) -> 
     found = ""
     for other in np.argsort(-counts, kind="stable").tolist():
         entry = f" ({counts[other]:,})"
-        entry = (f"{found}, " if found else "") + cut(names[other], room - breadth(entry)) + entry
+        entry = (f"{found}, " if found else "") + cut(names[other], room - breadth(entry), ends=True) + entry
         if other == own or not counts[other]:
             continue
         if breadth(entry) > room:

@@ -44,7 +44,9 @@ def records(path):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    return tmp_path_factory.mktemp("tables")
+    folder = tmp_path_factory.mktemp("tables")
+    homes(folder / "homes.csv")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def priced(place):
 
     from agrad.cli import main
 
-    data, out, err = homes(place / "homes.csv"), StringIO(), StringIO()
+    data, out, err = place / "homes.csv", StringIO(), StringIO()
     words = ["train", "--data", data, "--label", "price", *FAST, "--epochs", "40", "--patience", "4"]
     outputs = ["--save", place / "m.st", "--log", place / "log.jsonl", "--report", place / "r.html"]
     with redirect_stdout(out), redirect_stderr(err):
@@ -124,7 +126,6 @@ def test_a_saved_model_has_all_that_its_columns_need(run, priced, place, backend
 def test_a_resumed_run_ends_as_one_that_ran_through(run, place, tmp_path, source, words):
     X = np.random.default_rng(0).integers(0, 60, (60, 8, 6)) + (np.arange(60) % 2 * 90)[:, None, None]
     np.savez(place / "images.npz", X=X.astype(np.uint8), y=np.arange(60) % 2)
-    homes(place / "homes.csv")
     for name, epochs in (("whole.st", 4), ("part.st", 2)):
         trained = run("train", "--data", place / source, *FAST, *words, "--epochs", epochs, "--save", tmp_path / name)
         assert trained[0] == 0
@@ -166,6 +167,7 @@ def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "phrase"),
     [
+        ((), 2, "name the target column with --label"),
         (("--label", "price", "--task", "ranking"), 2, "--task must be one of auto"),
         (("--label", "price", "--class-weight", "balanced"), 2, "--class-weight balanced requires class labels"),
         (("--label", "high", "--task", "regression"), 1, "column 'high': expected a finite number, found 'high'"),
@@ -176,7 +178,6 @@ def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
     ],
 )
 def test_settings_that_do_not_fit_are_refused(run, place, words, code, phrase):
-    homes(place / "homes.csv")
     found, _, err = run("train", "--data", place / "homes.csv", *words, *FAST, "--epochs", "1")
     assert (found, phrase in err) == (code, True), err
     assert run("train", "--task", "regression")[0] == run("train", "--keep", "a")[0] == 2
@@ -250,11 +251,12 @@ def test_wrong_cells_are_told_once(run, tmp_path):
 @pytest.mark.parametrize("width", [200, 80, 60, 40])
 def test_tables_fit_the_terminal(width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
-    names = [f"a long name of class {k}" for k in range(12)]
+    names = [f"a long name of a class that is {k}" for k in range(12)]
     matrix = np.arange(144).reshape(12, 12) % 7 + 400 * np.eye(12, dtype=int)
     matrix[0] = np.eye(12, dtype=int)[0] * 9
     lines = class_lines(matrix, names)
     assert len(lines) in (13, 14) and max(map(len, lines)) <= width
+    assert len({line[: 24 if width > 40 else 11] for line in lines[-12:]}) == 12 and lines[-1].startswith("a lo")
     row = lines[-11].split()
     assert f"{matrix[1, 1] / matrix[1].sum():.1%}" in row
     if width == 200:
