@@ -44,8 +44,8 @@ def class_lines(matrix: np.ndarray, names: Sequence[str]) -> list[str]:
     for at, (title, rank) in enumerate((("precision", 4), ("recall", 5), ("F1", 1))):
         columns.append(Column(title, [f"{value:.1%}" for value in scores[rows, at].tolist()], rank))
     if few := len(names) <= SHOWN:
-        alike = len({cut(name, 8) for name in names}) < len(names)
-        texts = [[cut(name, 8, alike) for name in names], *([f"{count:,}" for count in row] for row in matrix.tolist())]
+        texts = [[cut(name, 8, ends=True) for name in names]]
+        texts += [[f"{count:,}" for count in row] for row in matrix.tolist()]
         wide = max(breadth(text) for row in texts for text in row)
         head, *lines = (" ".join(" " * (wide - breadth(text)) + text for text in row) for row in texts)
         columns.append(Column(head, lines, 2, "predicted as"))

@@ -286,7 +286,7 @@ def to_evaluate(source: str, content: Content, description: Description, label: 
         expected = max(len(description.target_names), 1)
         if len(targets) != expected:
             raise ConfigurationError(f"--label must name {expected} to compare the model with, got {len(targets)}")
-        X = _inputs(table, targets, description, report, source)
+        X = _inputs(table, targets, description, report)
         y = table.numbers(targets) if quantities else class_labels(words_of(table[targets[0]]).tolist()).astype(str)
         what = f"all of {source}"
     else:
@@ -339,7 +339,7 @@ def to_predict(
     content, texts = read(source, description, data_dir, asked, config.header, report), None
     if isinstance(content, data.Table):
         found = asked(content.names)
-        X = _inputs(content, found, description, report, source)
+        X = _inputs(content, found, description, report)
         texts = (found[0], words_of(content[found[0]])) if found else None
     else:
         X = _scaled(_raw(content)[0], description, source)
@@ -364,14 +364,13 @@ def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
     return data.scaled(X, description.mean, description.scale, description.dtype, repr(source))
 
 
-def _inputs(
-    table: data.Table, asked: Sequence[str], description: Description, report: Report, source: str
-) -> np.ndarray:
+def _inputs(table: data.Table, asked: Sequence[str], description: Description, report: Report) -> np.ndarray:
     """Return the scaled inputs of a model from a table, without the columns asked for."""
     encoder = description.encoder
     left = {*asked, *description.labels} - {*(description.feature_names if encoder is None else encoder.columns)}
     features = table.select([name for name in table.names if name not in left])
     if encoder is None:
-        return _scaled(features.numbers(description.feature_names or None), description, source)
+        numbers = features.numbers(description.feature_names or None)
+        return data.scaled(numbers, description.mean, description.scale, description.dtype, table.name)
     encoder.report = lambda line: report(f"warning: {line}")
     return encoder.transform(features, description.dtype)
