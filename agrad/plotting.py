@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.errors import ConfigurationError, MissingExtraError, OperandError, described
+from agrad.data.files import optional
+from agrad.errors import ConfigurationError, OperandError, described
 from agrad.train.history import curve_names, draw_curve, entry
 
 __all__ = ["curves", "gradient_norms", "sparsity"]
@@ -24,12 +25,7 @@ _DOTS = 400
 
 def _figure(what: str, **options: Any) -> Any:
     """Return the axes of a new figure."""
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise MissingExtraError(
-            f"plotting.{what}: matplotlib is not installed. Install it with: pip install 'agrad[plot]'"
-        ) from error
+    pyplot = optional("matplotlib.pyplot", "matplotlib", "plot", f"plotting.{what}")
     return pyplot.subplots(layout="constrained", **options)[1]
 
 

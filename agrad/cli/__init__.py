@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AgradError as error:
         return _failed(args.command, str(error), 2 if isinstance(error, UNUSABLE) else 1)
     except MemoryError as error:
-        return _failed(args.command, f"out of memory: {error or 'no details'}; try a smaller --batch-size", 1)
+        fix = "Use fewer rows, leave out columns (--drop), or choose a smaller --batch-size"
+        return _failed(args.command, f"out of memory: {error or 'no details'}. {fix}", 1)
     except KeyboardInterrupt:
         return _failed(args.command, "interrupted", 130)
     except BrokenPipeError:

@@ -132,7 +132,10 @@ class Config:
             ("data", text, "a name or a file"),
             *((name, _texts(getattr(self, name)), "names of columns, such as zip,code") for name in COLUMNS),
             ("header", self.header in (None, True, False), "true or false"),
-            *((name, _text(getattr(self, name)), "a column's name or number") for name in ("label", "id")),
+            *(
+                (name, isinstance(getattr(self, name), str | None), "a column's name or number")
+                for name in ("label", "id")
+            ),
             ("hidden", widths, "widths of 1 or more, such as 256,128, or none"),
             ("epochs", _whole(self.epochs, 1, 2**31), "an integer of 1 or more"),
             ("batch_size", _whole(self.batch_size, 1, 2**31), "an integer of 1 or more"),
@@ -140,7 +143,7 @@ class Config:
             ("lr", _real(self.lr) and self.lr > 0, "a number above 0"),
             ("weight_decay", _real(self.weight_decay), "a number of 0 or more"),
             ("dropout", _real(self.dropout) and self.dropout < 1, "a number from 0 to below 1"),
-            ("validation", _part(self.validation), "a number from 0 to below 1"),
+            ("validation", _real(self.validation) and self.validation < 1, "a number from 0 to below 1"),
             ("patience", _whole(self.patience, 0, 2**31), "an integer of 0 or more"),
             (
                 "members",
@@ -162,19 +165,9 @@ def _whole(value: Any, low: int, end: int) -> bool:
     return type(value) is int and low <= value < end
 
 
-def _text(value: Any) -> bool:
-    """Return True for a text or None."""
-    return value is None or isinstance(value, str)
-
-
 def _texts(value: Any) -> bool:
     """Return True for a tuple of texts."""
     return isinstance(value, tuple) and all(isinstance(text, str) and text for text in value)
-
-
-def _part(value: Any) -> bool:
-    """Return True for a part of all."""
-    return _real(value) and bool(value < 1)
 
 
 def _real(value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import shutil
 import sys
 import textwrap
@@ -47,6 +48,9 @@ class Parser(argparse.ArgumentParser):
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             near = difflib.get_close_matches(rest[0].partition("=")[0], self._option_string_actions, 1)
+            near = (
+                [f"--data {rest[0]}"] if "--data" in self._option_string_actions and os.path.isfile(rest[0]) else near
+            )
             self.error(f"unknown argument {rest[0]!r}", *(f"Did you mean {name}?" for name in near))
         return found, rest
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import agrad
-from agrad.data.files import check_writable, open_file
-from agrad.errors import MissingExtraError, SaveError
+from agrad.data.files import check_writable, open_file, optional
+from agrad.errors import SaveError
 
 REPORT = b'<!doctype html>\n<html lang="en">\n<!-- a report of agrad train -->'
 """The beginning of a report."""
@@ -78,14 +78,9 @@ def as_csv(columns: Columns, numbers: str) -> bytes:
 
 def as_parquet(columns: Columns, numbers: str) -> bytes:
     """Return columns (name, values) as a Parquet file. Raises ``MissingExtraError``."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            "--output: writing Parquet files needs the package pyarrow, which is not installed. Install it with: pip "
-            "install 'agrad[data]'"
-        ) from error
+    pyarrow = optional("pyarrow", "pyarrow", "data", "--output: writing Parquet files")
+    from pyarrow import parquet
+
     arrays = [pyarrow.array(_integers(values.tolist())) for _, values in columns]
     table = pyarrow.Table.from_arrays(arrays, [name for name, _ in columns], metadata={"agrad": agrad.__version__})
     file = io.BytesIO()

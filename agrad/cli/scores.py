@@ -38,12 +38,14 @@ def class_lines(matrix: np.ndarray, names: Sequence[str]) -> list[str]:
     scores = np.stack(by_class(matrix), axis=1)
     rows = np.arange(len(names))
     if len(names) > 2 * SHOWN:
-        rows = np.argsort(scores[:, 2], kind="stable")[:SHOWN]
+        rows = np.flatnonzero(np.sum(matrix, axis=1))
+        rows = rows[np.argsort(scores[rows, 2], kind="stable")][:SHOWN]
     columns = [Column("examples", [f"{count:,}" for count in np.sum(matrix[rows], axis=1).tolist()], 3)]
     for at, (title, rank) in enumerate((("precision", 4), ("recall", 5), ("F1", 1))):
         columns.append(Column(title, [f"{value:.1%}" for value in scores[rows, at].tolist()], rank))
     if few := len(names) <= SHOWN:
-        texts = [[cut(name, 8) for name in names], *([f"{count:,}" for count in row] for row in matrix.tolist())]
+        texts = [[cut(name, 8, ends=True) for name in names]]
+        texts += [[f"{count:,}" for count in row] for row in matrix.tolist()]
         wide = max(breadth(text) for row in texts for text in row)
         head, *lines = (" ".join(" " * (wide - breadth(text)) + text for text in row) for row in texts)
         columns.append(Column(head, lines, 2, "predicted as"))
@@ -62,7 +64,7 @@ def _mistaken(counts: np.ndarray, own: int, names: Sequence[str], room: int) -> 
     found = ""
     for other in np.argsort(-counts, kind="stable").tolist():
         entry = f" ({counts[other]:,})"
-        entry = (f"{found}, " if found else "") + cut(names[other], room - breadth(entry)) + entry
+        entry = (f"{found}, " if found else "") + cut(names[other], room - breadth(entry), ends=True) + entry
         if other == own or not counts[other]:
             continue
         if breadth(entry) > room:

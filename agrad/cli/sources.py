@@ -14,11 +14,11 @@ import numpy as np
 from agrad import data
 from agrad.cli.config import Config, is_table, option
 from agrad.data.cells import number_in
-from agrad.data.classification import known_numbers, plain_labels
+from agrad.data.classification import class_labels, places_of, plain_labels
 from agrad.data.encodings import words_of
 from agrad.data.own import npz_dataset, npz_parts
 from agrad.data.regression import Pair
-from agrad.data.tabular import class_labels, labelled, targets_in
+from agrad.data.tabular import labelled, targets_in
 from agrad.errors import ConfigurationError, DataError, listed
 from agrad.train.tabular import ENOUGH, HELD_OUT
 
@@ -152,7 +152,7 @@ def load(
         return content or _named(source, config.dtype, data_dir, report)  # type: ignore[return-value]
     if label is None:
         parts: Any = content or npz_parts(source)
-        return npz_dataset(source, parts, config.task, dtype=config.dtype)
+        return npz_dataset(source, parts, config.task, (0.2, 0, "auto", config.dtype))
     return data.load_table(
         source if content is None else content,  # type: ignore[arg-type]
         label,
@@ -287,7 +287,7 @@ def to_evaluate(source: str, content: Content, description: Description, label: 
         if len(targets) != expected:
             raise ConfigurationError(f"--label must name {expected} to compare the model with, got {len(targets)}")
         X = _inputs(table, targets, description, report)
-        y = table.numbers(targets) if quantities else class_labels(words_of(table[targets[0]])).astype(str)
+        y = table.numbers(targets) if quantities else class_labels(words_of(table[targets[0]]).tolist()).astype(str)
         what = f"all of {source}"
     else:
         train, test = content
@@ -296,7 +296,8 @@ def to_evaluate(source: str, content: Content, description: Description, label: 
         if not quantities:
             y = plain_labels(y, f"{source!r}, y{part}").astype(str)
         what = f"X_test of {source}" if part else f"all of {source}"
-    X = _scaled(X, description, source)
+    if not isinstance(content, data.Table):
+        X = _scaled(X, description, source)
     if y.shape[0] != X.shape[0]:
         raise DataError(f"{source!r}: expected a label for each of {X.shape[0]} examples, found {y.shape[0]}")
     if quantities:
@@ -310,8 +311,7 @@ def to_evaluate(source: str, content: Content, description: Description, label: 
             raise DataError(f"{source!r}: expected classes of the model, found {text}")
         report(f"warning: {source!r}: {np.sum(~known):,} of {y.size:,} examples are not scored. They have {text}")
         X, y, what = X[known], y[known], what.replace("all of", "part of")
-    numbers = known_numbers(y.tolist(), description.class_names, repr(source), "the classes of the model")
-    return Examples(X, numbers, what)
+    return Examples(X, places_of(y.tolist(), description.class_names), what)
 
 
 def to_predict(
@@ -342,8 +342,8 @@ def to_predict(
         X = _inputs(content, found, description, report)
         texts = (found[0], words_of(content[found[0]])) if found else None
     else:
-        X, _ = _raw(content)
-    return Examples(_scaled(X, description, source), None, source, texts)
+        X = _scaled(_raw(content)[0], description, source)
+    return Examples(X, None, source, texts)
 
 
 def _named(source: str, dtype: str, data_dir: str | None, report: Report | None) -> data.ClassificationData:
@@ -365,11 +365,12 @@ def _scaled(X: np.ndarray, description: Description, source: str) -> np.ndarray:
 
 
 def _inputs(table: data.Table, asked: Sequence[str], description: Description, report: Report) -> np.ndarray:
-    """Return the inputs of a model from a table, without the columns asked for."""
+    """Return the scaled inputs of a model from a table, without the columns asked for."""
     encoder = description.encoder
     left = {*asked, *description.labels} - {*(description.feature_names if encoder is None else encoder.columns)}
     features = table.select([name for name in table.names if name not in left])
     if encoder is None:
-        return features.numbers(description.feature_names or None)
+        numbers = features.numbers(description.feature_names or None)
+        return data.scaled(numbers, description.mean, description.scale, description.dtype, table.name)
     encoder.report = lambda line: report(f"warning: {line}")
-    return encoder.encode(features)
+    return encoder.transform(features, description.dtype)

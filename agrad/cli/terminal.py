@@ -64,11 +64,13 @@ def breadth(text: str) -> int:
     return len(text) + sum(east_asian_width(character) in "WF" for character in text)
 
 
-def cut(name: str, length: int = 24) -> str:
-    """Return a name in the width of a column."""
+def cut(name: str, length: int = 24, ends: bool = False) -> str:
+    """Return a name in the width of a column, perhaps with its end."""
     name = printable(name).replace("\n", " ").replace("\t", " ")
     if breadth(name) <= length:
         return name
+    if ends and name.isascii() and length > 3:
+        return f"{name[: length // 2 - 1]}…{name[length // 2 - length :]}"
     name = name[: max(length, 0)]
     while name and breadth(name) >= length:
         name = name[:-1]
@@ -77,8 +79,8 @@ def cut(name: str, length: int = 24) -> str:
 
 def table(title: str, names: Sequence[str], columns: Sequence[Column]) -> list[str]:
     """Return lines with the columns for which the terminal has room."""
-    names = [title, *map(cut, names)]
-    wide = max(map(breadth, names))
+    names = [title, *names]
+    wide = max(breadth(cut(name)) for name in names)
     room, kept = width() - min(wide, NARROW), set[str]()
     for column in sorted(columns, key=lambda column: -column.rank):
         if column.width <= room:
@@ -86,7 +88,8 @@ def table(title: str, names: Sequence[str], columns: Sequence[Column]) -> list[s
             kept.add(column.title)
     shown = [column for column in columns if column.title in kept]
     wide = min(wide, NARROW + max(room, 0))
-    above, lines = "", [name + " " * (wide - breadth(name)) for name in (cut(name, wide) for name in names)]
+    alike = len({cut(name, wide) for name in names}) < len(names)
+    above, lines = "", [name + " " * (wide - breadth(name)) for name in (cut(name, wide, alike) for name in names)]
     for column in shown:
         if column.above and column.above not in above:
             above = f"{above:<{min(breadth(lines[0]) + 2, width() - len(column.above))}}{column.above}"

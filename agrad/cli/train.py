@@ -18,7 +18,7 @@ from agrad.cli.scores import details, summary
 from agrad.cli.selection import Place, chosen
 from agrad.cli.tasks import Scores, loss_of, measure, metrics_of
 from agrad.cli.terminal import complain, say
-from agrad.errors import AnomalyError, ConfigurationError, DataError, MissingExtraError
+from agrad.errors import AnomalyError, ConfigurationError, DataError
 from agrad.nn import checkpoint
 from agrad.parallel import world
 from agrad.train import Callback, EarlyStopping, Trainer, tabular
@@ -83,11 +83,7 @@ class Run:
                 checkpoint.check_writable(self.save_path)
             else:
                 check_output("--save", self.save_path)
-            if checkpoint.safetensors is None:
-                raise MissingExtraError(
-                    "--save needs the package safetensors, which is not installed. Install it with: pip install "
-                    "'agrad[train]'"
-                )
+            checkpoint.check_installed("--save")
         if args.report is not None:
             if not args.report.lower().endswith((".html", ".htm")):
                 raise ConfigurationError(f"--report must be a file named .html, got {args.report!r}")

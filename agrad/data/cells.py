@@ -55,7 +55,8 @@ def numbers(texts: Sequence[str], delimiter: str | None = ",") -> tuple[list[flo
     A mark of a missing value becomes NaN, and other texts None.
 
     The form contains what was removed: a unit, and the character between thousands, or "decimal commas". Three digits
-    after a comma may be decimals if another character is the `delimiter`; such texts are not numbers.
+    after a comma may be decimals if another character is the `delimiter`; such texts are not numbers, unless they have
+    a currency, of which nobody writes three decimals.
     """
     found = [np.nan if text in MARKS else number_in(text) for text in texts]
     if None not in found:
@@ -65,7 +66,7 @@ def numbers(texts: Sequence[str], delimiter: str | None = ",") -> tuple[list[flo
     commas = [body for body in bodies.values() if "," in body and (THOUSANDS.fullmatch(body) or COMMA.fullmatch(body))]
     clear = delimiter in (",", None)
     decimal = not clear and any(not THOUSANDS.fullmatch(body) for body in commas)
-    sure = clear or any("." in body or body.count(",") > 1 for body in commas)
+    sure = clear or bool(units - {"%"}) or any("." in body or body.count(",") > 1 for body in commas)
     for at, body in bodies.items():
         if len(units) > 1:
             break

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agrad.data.cells import number_in, shown
+from agrad.data.cells import distinct, number_in, shown
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError, listed
 
@@ -295,11 +295,24 @@ def class_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return labels (n,) as int64 class labels, and the sorted distinct labels.
 
     Floats are accepted if they are integers, and byte strings as UTF-8. Raises `DataError` for other dtypes, shapes and
-    numbers.
+    numbers, and for a single label.
     """
     y = plain_labels(y, name)
     values, numbers = np.unique(y, return_inverse=True)
+    if values.size < 2:
+        raise DataError(
+            f"{name}: expected 2 classes or more to tell apart, found only the label {shown(str(values[0]))}"
+        )
     return numbers.reshape(y.shape).astype(np.int64, copy=False), values
+
+
+def class_labels(texts: Sequence[str]) -> np.ndarray:
+    """Return labels as int64 if all are integers, otherwise as strings."""
+    found, codes = distinct(texts)
+    numbers = [number_in(text) for text in found]
+    if all(number is not None and number.is_integer() and abs(number) < WHOLE for number in numbers):
+        return np.array(numbers, dtype=np.float64).astype(np.int64)[codes]
+    return np.array(found, dtype=str)[codes]
 
 
 def plain_labels(y: np.ndarray, name: str) -> np.ndarray:
@@ -372,11 +385,7 @@ def quantities(y: np.ndarray) -> str:
 
 def encodes(text: str) -> bool:
     """Return True for a text that UTF-8 can encode; half a surrogate pair it cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return text.encode(errors="ignore").decode() == text
 
 
 def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
@@ -387,23 +396,20 @@ def match_classes(y: np.ndarray, values: np.ndarray, name: str) -> np.ndarray:
     y = plain_labels(y, name)
     if (y.dtype.kind == "U") != (values.dtype.kind == "U"):
         raise DataError(f"{name}: expected labels of the same kind as in training, found {y.dtype}")
-    return known_numbers(y.tolist(), values.tolist(), name, "the labels of the train part")
-
-
-def known_numbers(labels: Sequence[object], known: Sequence[object], name: str, expected: str) -> np.ndarray:
-    """Return the indices of labels among the known ones, int64 (n,).
-
-    Raises `DataError`, with the text `expected`, for a label that is not among them.
-    """
-    places = {label: place for place, label in enumerate(known)}
-    numbers = np.array([places.get(label, -1) for label in labels], dtype=np.int64)
+    numbers = places_of(y.tolist(), values.tolist())
     unknown = np.flatnonzero(numbers < 0)
     if unknown.size:
         raise DataError(
-            f"{name}: expected {expected} ({listed([str(label) for label in known])}), "
-            f"found {shown(str(labels[unknown[0]]))} at example {unknown[0]}"
+            f"{name}: expected the labels of the train part ({listed([str(label) for label in values])}), "
+            f"found {shown(str(y[unknown[0]]))} at example {unknown[0]}"
         )
     return numbers
+
+
+def places_of(labels: Sequence[object], known: Sequence[object]) -> np.ndarray:
+    """Return the indices of labels among known ones, int64 (n,); -1 for others."""
+    places = {label: place for place, label in enumerate(known)}
+    return np.array([places.get(label, -1) for label in labels], dtype=np.int64)
 
 
 def stratified_split(y: np.ndarray, fraction: float, seed: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:

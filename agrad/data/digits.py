@@ -59,5 +59,5 @@ def load_digits(*, dtype: str = "float32") -> ClassificationData:
         held[np.flatnonzero(y == digit)[2::5]] = True
     train, test = (images[~held], y[~held]), (images[held], y[held])
     return dataset(
-        "classification", "digits", "digits", [train, test], np.zeros(64), np.full(64, 16.0), dtype, tuple("0123456789")
+        "classification", "digits", "digits", [train, test], np.zeros(64), np.full(64, 16.0), tuple("0123456789"), dtype
     )

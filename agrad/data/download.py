@@ -9,7 +9,7 @@ import os
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 
-from agrad.data.files import read_file, unpack, write_whole
+from agrad.data.files import read_up_to, unpacked, write_whole
 from agrad.errors import DataError, SaveError
 
 LIMIT = 256 * 2**20
@@ -22,31 +22,30 @@ def fetch(
     mirrors: Sequence[str],
     timeout: float,
     report: Callable[[str], None] | None = None,
-) -> dict[str, bytes]:
-    """Return the unpacked content of each file by name, from the cache or a mirror.
+) -> None:
+    """Download each file by name from a mirror, unless the cache has a correct copy.
 
     `paths` contains the cache path of each file by name; a mirror has it under that name and `.gz`. Raises `DataError`
     if no mirror has a correct copy, `SaveError` if the cache cannot be written.
     """
-    contents = {}
     for name, path in paths.items():
         reasons = []
         # the cache first; it is created before a download, because a file that cannot be kept would be fetched again
         for mirror in (None, *mirrors):
             address = path if mirror is None else f"{mirror}{name}.gz"
             try:
-                packed = read_file(path) if mirror is None else _download(address, path, timeout, report)
-                content = unpack(packed, address, LIMIT)
-                if (found := hashlib.sha256(content).hexdigest()) != checksums[name]:
+                packed = None if mirror is None else _download(address, path, timeout, report)
+                with unpacked(address, None if packed is None else io.BytesIO(packed)) as file:
+                    found = hashlib.sha256(read_up_to(file, LIMIT)).hexdigest()
+                if found != checksums[name]:
                     raise DataError(f"{address!r}: expected content with SHA-256 {checksums[name]}, found {found}")
             except (OSError, http.client.HTTPException, DataError, ValueError) as error:
                 if isinstance(error, SaveError):
                     raise
                 reasons += [] if mirror is None else [f"  {address}: {error}"]
                 continue
-            if mirror is not None:
+            if packed is not None:
                 write_whole(path, packed)
-            contents[name] = content
             break
         else:
             raise DataError(
@@ -56,7 +55,6 @@ def fetch(
                 f"Or copy them, named with .gz, to {os.path.dirname(path)}, the cache (AGRAD_CACHE moves it). The "
                 "digits inside the package need no network: agrad train --data digits"
             )
-    return contents
 
 
 def _download(address: str, path: str, timeout: float, report: Callable[[str], None] | None) -> bytes:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 
 from agrad.data.cells import FORMS, MARKS, shown
-from agrad.data.classification import float_name, scaled, standardisation
+from agrad.data.classification import check_finite, float_name, standardisation
 from agrad.data.encodings import ARTICLES, PARTS, Encoding, Notes, plan
 from agrad.data.order import positive
 from agrad.data.tables import Table, column_number
@@ -113,8 +115,7 @@ class TableEncoder:
     @property
     def parts(self) -> dict[str, slice]:
         """Positions of the numbers of each column in the result."""
-        ends = np.cumsum([len(encoding.names) for encoding in self.encodings]).tolist()
-        return {e.column: slice(end - len(e.names), end) for e, end in zip(self.encodings, ends, strict=True)}
+        return _parts(self.encodings)
 
     def fit(self, table: Table) -> TableEncoder:
         """Choose columns, categories, medians and scales from a training part.
@@ -150,11 +151,13 @@ class TableEncoder:
             remedy = "; --keep (keep= in Python) uses ids" if "id" in left_out.values() else ""
             raise DataError(f"{table.name}: expected one column of features or more, found none to use ({why}){remedy}")
         notes = Notes(True, self._marks)
-        encoded = self._encoded(table, found, notes)
-        mean, scale = standardisation(encoded, table.name, [name for encoding in found for name in encoding.names])
-        quantity = np.array([flag for encoding in found for flag in encoding.scaled])
+        numeric = [encoding for encoding in found if encoding.kind != "word"]
+        numbers = _encoded(table, numeric, notes)
+        moments = standardisation(numbers, table.name, [name for encoding in numeric for name in encoding.names])
+        scaled, among = (np.array([f for e in es for f in e.scaled], dtype=bool) for es in (found, numeric))
         self.encodings, self.left_out, self.header = tuple(found), left_out, table.header
-        self.mean, self.scale = np.where(quantity, mean, 0.0), np.where(quantity, scale, 1.0)
+        self.mean, self.scale = np.zeros(scaled.size), np.ones(scaled.size)
+        self.mean[scaled], self.scale[scaled] = (values[among] for values in moments)
         self._tell(table, [*self._left_out_lines(), *notes.all()])
         return self
 
@@ -192,13 +195,7 @@ class TableEncoder:
             If a column is missing, contains infinite values or values of another kind than in training, or if the
             encoder is not fitted.
         """
-        extra = self.check(table.name, table.names)
-        notes = Notes(False, self._marks)
-        if extra:
-            notes.lines.append(f"ignored, because the training data did not have them: {listed(extra)}")
-        result = self._encoded(table, self.encodings, notes)
-        self._tell(table, notes.all())
-        return result
+        return self._checked(table)
 
     def check(self, name: str, names: Sequence[str]) -> list[str]:
         """Check the names of the columns of a table before it is read.
@@ -271,14 +268,18 @@ class TableEncoder:
         (('side=n', 'side=s'), array([[1., 0.],
                [0., 1.]], dtype=float32))
         """
-        return scaled(self.encode(table), self.mean, self.scale, float_name(dtype), table.name)
+        result = self._checked(table, (self.mean, self.scale), float_name(dtype))
+        check_finite(f"{table.name}, scaled to {dtype}", result)
+        return result
 
-    def _encoded(self, table: Table, encodings: Sequence[Encoding], notes: Notes) -> np.ndarray:
-        """Return the columns as numbers."""
-        ends = np.cumsum([0, *(len(encoding.names) for encoding in encodings)]).tolist()
-        result = np.zeros((len(table), ends[-1]))
-        for encoding, start, end in zip(encodings, ends, ends[1:], strict=False):
-            encoding.encode(table, result[:, start:end], notes)
+    def _checked(self, table: Table, *options: Any) -> np.ndarray:
+        """Return the columns of a table with the right columns as numbers; see `_encoded`."""
+        extra = self.check(table.name, table.names)
+        notes = Notes(False, self._marks)
+        if extra:
+            notes.lines.append(f"ignored, because the training data did not have them: {listed(extra)}")
+        result = _encoded(table, self.encodings, notes, *options)
+        self._tell(table, notes.all())
         return result
 
     def _tell(self, table: Table, lines: Sequence[str]) -> None:
@@ -336,6 +337,48 @@ class TableEncoder:
             )
         made.mean, made.scale = mean, scale
         return made
+
+
+def _parts(encodings: Sequence[Encoding]) -> dict[str, slice]:
+    """Return the positions of the numbers of each column."""
+    ends = np.cumsum([len(encoding.names) for encoding in encodings]).tolist()
+    return {e.column: slice(end - len(e.names), end) for e, end in zip(encodings, ends, strict=True)}
+
+
+def _encoded(
+    table: Table,
+    encodings: Sequence[Encoding],
+    notes: Notes,
+    moments: tuple[np.ndarray, np.ndarray] | None = None,
+    dtype: str = "float64",
+) -> np.ndarray:
+    """Return columns as numbers, standardized with a mean and a scale if these are given.
+
+    Each column is written into an array of the dtype, because an array of all columns in float64 may be large.
+    """
+    width = sum(len(encoding.names) for encoding in encodings)
+    check_memory(table.name, len(table), width, np.dtype(dtype).itemsize)
+    result = np.zeros((len(table), width), dtype)
+    mean, scale = (np.zeros(width), np.ones(width)) if moments is None else moments
+    with np.errstate(over="ignore"):
+        for encoding, place in zip(encodings, _parts(encodings).values(), strict=True):
+            encoding.encode(table, result[:, place], notes, mean[place], scale[place])
+    return result
+
+
+def check_memory(name: str, rows: int, width: int, size: int) -> None:
+    """Raise `DataError` if a table needs more memory than Linux has available.
+
+    Otherwise the system may end the process without an error.
+    """
+    needed, left = rows * width * size, math.inf
+    with suppress(OSError), open("/proc/meminfo", encoding="ascii") as file:
+        left = next((1024 * int(line.split()[1]) for line in file if line.startswith("MemAvailable:")), left)
+    if needed > left:
+        raise DataError(
+            f"{name}: {rows:,} rows of {width:,} numbers need {needed / 1e9:.1f} GB of memory, but only "
+            f"{left / 1e9:.1f} GB are available. Leave out columns (--drop) with many categories, or use fewer rows."
+        )
 
 
 def _texts(value: Any) -> bool:

@@ -75,8 +75,8 @@ class Encoding:
             return (False,) * len(self.names)
         return (True,) * (len(self.names) - self.missing) + (False,) * self.missing
 
-    def encode(self, table: Table, out: np.ndarray, notes: Notes) -> None:
-        """Write the column of a table to float64 zeros of shape (n, len(names)).
+    def encode(self, table: Table, out: np.ndarray, notes: Notes, mean: np.ndarray, scale: np.ndarray) -> None:
+        """Write the column of a table to zeros of shape (n, len(names)), standardized.
 
         `notes` is told of values that training did not have.
         """
@@ -95,7 +95,8 @@ class Encoding:
         if self.missing:
             out[:, -1] = gaps
         for place, part in enumerate(self.parts if self.kind == "date" else ("",)):
-            out[:, place] = part_of_date(values, part, self.first) if part else values
+            numbers = part_of_date(values, part, self.first) if part else values
+            out[:, place] = (numbers - mean[place]) / scale[place]
 
     def _words(self, column: Column, out: np.ndarray, notes: Notes) -> None:
         """Write an indicator per category, for unknown and for missing strings."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import gzip
 import importlib
 import io
 import os
@@ -12,9 +11,9 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO
+from typing import IO, Any
 
-from agrad.errors import DataError, SaveError
+from agrad.errors import DataError, MissingExtraError, SaveError
 
 try:
     from lzma import LZMAError
@@ -41,6 +40,16 @@ PIECE = 2**20
 PREFIX, SUFFIX = ".agrad-", ".tmp"
 
 
+def optional(module: str, package: str, extra: str, what: str) -> Any:
+    """Return a module of an optional package, or raise `MissingExtraError`."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} needs the package {package}, which is not installed. Install it with: pip install 'agrad[{extra}]'"
+        ) from error
+
+
 def open_file(path: StrPath) -> IO[bytes]:
     """Open a file to read its bytes. Raises `DataError` if missing or unreadable."""
     try:
@@ -50,9 +59,12 @@ def open_file(path: StrPath) -> IO[bytes]:
 
 
 @contextlib.contextmanager
-def unpacked(path: StrPath) -> Iterator[IO[bytes]]:
-    """Open a file to read its bytes, unpacked from gzip, bzip2, xz or zip."""
-    with open_file(path) as file:
+def unpacked(path: StrPath, packed: IO[bytes] | None = None) -> Iterator[IO[bytes]]:
+    """Open a file to read its bytes, unpacked from gzip, bzip2, xz or zip.
+
+    `packed` contains the bytes that were found at `path` if it is not a file.
+    """
+    with open_file(path) if packed is None else packed as file:
         try:
             start = file.read(6)
             file.seek(0)
@@ -121,22 +133,13 @@ def unreadable(path: StrPath, error: Exception) -> DataError:
     return DataError(f"{os.fspath(path)!r} cannot be read: {reason}; expected an existing, readable file")
 
 
-def unpack(content: bytes, path: StrPath, limit: int) -> bytes:
-    """Return `content`, or if it is gzip the first `limit` bytes of its content.
-
-    No more than that is unpacked. Raises `DataError` for a broken stream.
-    """
-    if content[:2] != b"\x1f\x8b":
-        return content
-    parts, size = [], 0
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            # piece by piece, because one read of `limit` bytes would reserve them all at once
-            while size < limit and (part := stream.read(min(limit - size, PIECE))):
-                parts.append(part)
-                size += len(part)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{os.fspath(path)!r} is not a complete gzip file: {error}. Download it again.") from error
+def read_up_to(stream: IO[bytes], limit: int) -> bytes:
+    """Return at most `limit` bytes; no more are unpacked."""
+    parts = []
+    # piece by piece, because one read of `limit` bytes would reserve them all at once
+    while limit and (part := stream.read(min(limit, PIECE))):
+        parts.append(part)
+        limit -= len(part)
     return b"".join(parts)
 
 
@@ -200,29 +203,25 @@ def _target(path: StrPath) -> str:
         raise _refused(path, "the name of a file is expected")
     try:
         target = os.path.realpath(name)
-        directory = os.path.dirname(target)
-        if not os.path.exists(directory):
-            raise _refused(
-                path, f"the directory {directory!r} does not exist", "Create it first, or choose another directory."
-            )
-        if not os.path.isdir(directory):
-            raise _refused(path, f"{directory!r} is not a directory")
-        try:
-            mode = os.stat(target).st_mode
-        except FileNotFoundError:
-            mode = None
-        if mode is not None and stat.S_ISDIR(mode):
-            raise _refused(path, "it is a directory", "Append a file name.")
-        if mode is not None and not stat.S_ISREG(mode):
-            raise _refused(path, "it is not a regular file")
-        if mode is not None and not os.access(target, os.W_OK):
-            raise _refused(path, "the existing file is read-only")
-        if not os.access(directory, os.W_OK | os.X_OK):
-            raise _refused(path, f"no permission to write into {directory!r}")
-    except SaveError:
-        raise
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(target)  # the name may be too long
     except (OSError, ValueError) as error:
         raise _refused(path, getattr(error, "strerror", None) or str(error)) from error
+    directory, exists = os.path.dirname(target), os.path.exists(target)
+    for wrong, reason, *fix in (
+        (
+            not os.path.exists(directory),
+            f"the directory {directory!r} does not exist",
+            "Create it first, or choose another directory.",
+        ),
+        (not os.path.isdir(directory), f"{directory!r} is not a directory"),
+        (os.path.isdir(target), "it is a directory", "Append a file name."),
+        (exists and not os.path.isfile(target), "it is not a regular file"),
+        (exists and not os.access(target, os.W_OK), "the existing file is read-only"),
+        (not os.access(directory, os.W_OK | os.X_OK), f"no permission to write into {directory!r}"),
+    ):
+        if wrong:
+            raise _refused(path, reason, *fix)
     return target
 
 

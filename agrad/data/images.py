@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.data.files import StrPath
-from agrad.errors import DataError, MissingExtraError
+from agrad.data.files import StrPath, optional
+from agrad.errors import DataError
 
 
 class ImageFolder:
@@ -128,11 +128,4 @@ def _shown(name: str) -> bool:
 
 def _pillow(root: str) -> Any:
     """Return the module `PIL.Image`."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{root!r}: reading images needs the package Pillow, which is not installed. Install it with: pip install "
-            "'agrad[data]'"
-        ) from error
-    return Image
+    return optional("PIL.Image", "Pillow", "data", f"{root!r}: reading images")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, repeat
@@ -174,47 +175,41 @@ class DataLoader:
     def _batches(self, epoch: int, start: int) -> Iterator[Any]:
         """Return an iterator over the batches of an epoch from one on."""
         set_epoch(self.dataset, epoch)
-        work: Callable[[Any], Any]
-        tasks: Iterator[Any]
         if self._stream:
-            size = self.batch_size or 1
             source = iter(self.dataset)
-            for _ in islice(source, start * size):
-                pass
-            work, tasks = self._next_examples, repeat(source)
+            deque(islice(source, start * (self.batch_size or 1)), maxlen=0)
+            tasks: Iterator[Any] = repeat(source)
         else:
             numbers = self.sampler if self.batch_sampler is None else self.batch_sampler
             set_epoch(numbers, epoch)
-            work, tasks = self._load, islice(iter(numbers), start, None)
-        if not self.num_workers:
-            # a generator makes a StopIteration of the data set's own an error, where map would end the epoch
-            results: Iterator[Any] = (work(task) for task in tasks)
-        else:
-            threads = 1 if self._stream else self.num_workers
-            results = ahead(work, tasks, threads, self._depth)
-        return iter(results)
+            tasks = islice(iter(numbers), start, None)
+        if self.num_workers:
+            return ahead(self._load, tasks, 1 if self._stream else self.num_workers, self._depth)
+        # a generator makes a StopIteration of the data set's own an error, where map would end the epoch
+        return (self._load(task) for task in tasks)
 
     def _load(self, item: Any) -> Any:
-        """Return the batch of an item of the sampler, where it should be."""
-        if self.batch_sampler is not None:
-            batch = fetched(self.dataset, item, self.collate_fn)
+        """Return the batch of an item of the sampler, or the next of a stream, where it should be.
+
+        The result is `_END` at the end of a stream.
+        """
+        if self._stream:
+            with named(self.dataset, "an example"):
+                examples = list(islice(item, self.batch_size or 1))
+            if not examples or (self.drop_last and len(examples) < self.batch_size):
+                return _END
+            with named(self.dataset, "a batch"):
+                batch = self._collated(examples[0]) if self.batch_size is None else self._collated(examples)
+        elif self.batch_sampler is None:
+            batch = self._collated(example(self.dataset, item))
         else:
-            batch = example(self.dataset, item)
-            batch = batch if self.collate_fn is None else self.collate_fn(batch)
+            batch = fetched(self.dataset, item, self.collate_fn)
         return moved(batch, self.backend, self.device)
 
-    def _next_examples(self, source: Iterator[Any]) -> Any:
-        """Return the next batch of a stream, where it should be, or `_END`."""
-        with named(self.dataset, "an example"):
-            examples = list(islice(source, self.batch_size or 1))
-        if not examples or (self.drop_last and len(examples) < self.batch_size):
-            return _END
-        with named(self.dataset, "a batch"):
-            if self.batch_size is None:
-                batch = examples[0] if self.collate_fn is None else self.collate_fn(examples[0])
-            else:
-                batch = (self.collate_fn or default_collate)(examples)
-        return moved(batch, self.backend, self.device)
+    def _collated(self, examples: Any) -> Any:
+        """Return examples as a batch; a single example, without batches, is changed by `collate_fn` only."""
+        default = default_collate if self.batch_size is not None else lambda single: single
+        return (self.collate_fn or default)(examples)
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Return the position of the newest iterator, as NumPy arrays on the host.

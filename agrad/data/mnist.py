@@ -10,7 +10,7 @@ import numpy as np
 from agrad.data.classification import ClassificationData, float_name
 from agrad.data.download import fetch
 from agrad.data.files import StrPath
-from agrad.data.idx import parse_idx, read_idx
+from agrad.data.idx import read_idx
 from agrad.data.regression import dataset
 from agrad.errors import DataError
 
@@ -115,23 +115,30 @@ def load_mnist(
     """
     dtype = float_name(dtype)
     if directory is None:
-        cache = os.path.join(cache_directory(), "mnist")
-        where = cache
-        paths = [os.path.join(cache, f"{stem}.gz") for stem in STEMS]
-        contents = fetch(dict(zip(STEMS, paths, strict=True)), checksums, mirrors, timeout, report)
-        arrays = [parse_idx(contents.pop(stem), path) for stem, path in zip(STEMS, paths, strict=True)]
+        where = os.path.join(cache_directory(), "mnist")
+        paths = [os.path.join(where, f"{stem}.gz") for stem in STEMS]
+        fetch(dict(zip(STEMS, paths, strict=True)), checksums, mirrors, timeout, report)
     else:
         where = os.fspath(directory)
         paths = find_files(where)
-        arrays = [read_idx(path) for path in paths]
-    train, test = _part(paths[0], arrays[0], paths[1], arrays[1]), _part(paths[2], arrays[2], paths[3], arrays[3])
-    shape, other = train[0].shape[1:], test[0].shape[1:]
-    if other != shape:
-        raise DataError(f"{where!r}: expected images of one size, found {shape} to train and {other} to test")
-    d = shape[0] * shape[1]
-    return dataset(
-        "classification", "mnist", where, [train, test], np.zeros(d), np.full(d, 255.0), dtype, tuple("0123456789")
-    )
+    arrays = [read_idx(path) for path in paths]
+    for path, images, labels in zip(paths[::2], arrays[::2], arrays[1::2], strict=True):
+        if images.ndim != 3 or images.dtype != np.uint8 or images.size == 0:
+            raise DataError(
+                f"{path!r}: expected images, uint8 of shape (n, height, width), found {images.dtype} of shape "
+                f"{images.shape}"
+            )
+        if labels.dtype != np.uint8:
+            raise DataError(f"{where!r}: expected labels, uint8 of shape (n,), found {labels.dtype} of {labels.shape}")
+    images, _, test_images, _ = arrays
+    if images.shape[1:] != test_images.shape[1:]:
+        raise DataError(
+            f"{where!r}: expected images of one size, found {images.shape[1:]} to train and {test_images.shape[1:]} "
+            "to test"
+        )
+    parts = [(X, y.astype(np.int64)) for X, y in zip(arrays[::2], arrays[1::2], strict=True)]
+    d = images[0].size
+    return dataset("classification", "mnist", where, parts, np.zeros(d), np.full(d, 255.0), tuple("0123456789"), dtype)
 
 
 def find_files(directory: str) -> list[str]:
@@ -141,39 +148,12 @@ def find_files(directory: str) -> list[str]:
     """
     if not os.path.isdir(directory):
         raise DataError(f"{directory!r}: expected a directory with the four MNIST files, found no such directory")
-    paths = []
-    missing = []
+    found = {}
     for stem in STEMS:
         names = [name + end for name in (stem, stem.replace("-idx", ".idx")) for end in (".gz", "")]
-        present = [path for name in names if os.path.isfile(path := os.path.join(directory, name))]
-        if present:
-            paths.append(present[0])
-        else:
-            missing.append(stem)
-    if missing:
+        found[stem] = [path for name in names if os.path.isfile(path := os.path.join(directory, name))]
+    if missing := [stem for stem, paths in found.items() if not paths]:
         raise DataError(
             f"{directory!r}: expected four MNIST files, gzipped (.gz) or not; missing: {', '.join(missing)}"
         )
-    return paths
-
-
-def _part(image_path: str, images: np.ndarray, label_path: str, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return images, and labels as int64, checked to fit each other."""
-    if images.ndim != 3 or images.dtype != np.uint8 or images.size == 0:
-        raise DataError(
-            f"{image_path!r}: expected images, uint8 of shape (n, height, width), found {images.dtype} of shape "
-            f"{images.shape}"
-        )
-    if labels.ndim != 1 or labels.dtype != np.uint8:
-        raise DataError(
-            f"{label_path!r}: expected labels, uint8 of shape (n,), found {labels.dtype} of shape {labels.shape}"
-        )
-    if images.shape[0] != labels.shape[0]:
-        raise DataError(
-            f"{label_path!r}: expected {images.shape[0]} labels, one for each image of {image_path!r}, "
-            f"found {labels.shape[0]}"
-        )
-    out = np.flatnonzero(labels > 9)
-    if out.size:
-        raise DataError(f"{label_path!r}: expected labels from 0 to 9, found {labels[out[0]]} at example {out[0]}")
-    return images, labels.astype(np.int64)
+    return [paths[0] for paths in found.values()]

@@ -89,34 +89,7 @@ def load_npz(
     >>> data.X_train.shape, data.X_train.mean(axis=0).round(4) + 0.0, data.n_classes
     ((16, 2), array([0., 0.], dtype=float32), 2)
     """
-    return npz_dataset(path, npz_parts(path), task, test_fraction, seed, scaling, dtype)
-
-
-def npz_dataset(
-    path: StrPath,
-    parts: tuple[Pair, Pair | None],
-    task: str,
-    test_fraction: float = 0.2,
-    seed: int = 0,
-    scaling: str = "auto",
-    dtype: str = "float32",
-) -> ClassificationData | RegressionData:
-    """Return the data set of `npz_parts`; see `load_npz`."""
-    name, (train, test) = repr(os.fspath(path)), parts
-    options = (test_fraction, seed, scaling, dtype)
-    task, about = _task_of(task, train[1])
-    pairs = [train] if test is None else [train, test]
-    if task == "regression":
-        pairs = [(X, _targets(X, y, f"{name}, {{}}{part}")) for (X, y), part in zip(pairs, ("", "_test"), strict=False)]
-        widths = {(X.shape[1:], y.shape[1]) for X, y in pairs}
-        if len(widths) > 1:
-            raise DataError(
-                f"{name}: expected examples and targets of one shape in X, y and X_test, y_test; found others"
-            )
-        count = pairs[0][1].shape[1]
-        names = ("y",) if count == 1 else tuple(f"y{number}" for number in range(count))
-        return _scaled(path, task, pairs, names, options, about=about)
-    return _classes(path, pairs, options)
+    return npz_dataset(path, npz_parts(path), task, (test_fraction, seed, scaling, dtype))
 
 
 def load_csv(
@@ -189,7 +162,8 @@ def load_csv(
             "write the file without it: in pandas, to_csv(..., index=False)"
         )
         warnings.warn(line, stacklevel=2) if report is None else report(f"warning: {line}")
-    return _classes(path, [(X, y)], (test_fraction, seed, scaling, dtype), feature_names=features)
+    parts = ((X, y), None)
+    return npz_dataset(path, parts, "classification", (test_fraction, seed, scaling, dtype), feature_names=features)
 
 
 def _task_of(task: str, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
@@ -215,62 +189,58 @@ def npz_parts(path: StrPath) -> tuple[Pair, Pair | None]:
     return (arrays["X"], arrays["y"]), test
 
 
-def _targets(X: np.ndarray, y: np.ndarray, name: str) -> np.ndarray:
-    """Return numeric targets as float64 of shape (n, k), checked to fit the examples."""
-    where = name.format("y")
-    if y.dtype.kind not in "biuf" or y.ndim not in (1, 2) or y.size == 0:
-        raise DataError(
-            f"{where}: expected numbers of shape (n,) or (n, k) for regression, found {y.dtype} of shape {y.shape}"
-        )
-    y = y.reshape(y.shape[0], -1).astype(np.float64)
-    check_finite(where, y)
-    _check_pair(X, y[:, 0], name.format("X and y"))
-    return y
-
-
-def _classes(path: StrPath, pairs: list[Pair], options: Options, **more: Any) -> Any:
-    """Return the classification data set of the arrays of a file."""
-    (X, y), *rest = pairs
-    name = repr(os.fspath(path))
-    _check_pair(X, y, f"{name}, X and y")
-    numbers, values = class_numbers(y, f"{name}, y")
-    check_classes(values[numbers], f"{name}, y")
-    if values.shape[0] < 2:
-        raise DataError(f"{name}: expected 2 classes or more to tell apart, found only the label {str(values[0])!r}")
-    for X_test, y_test in rest:
-        _check_pair(X_test, y_test, f"{name}, X_test and y_test")
-        known = match_classes(y_test, values, f"{name}, y_test")
-        if X_test.shape[1:] != X.shape[1:]:
-            raise DataError(
-                f"{name}: expected examples of one shape, found {X.shape[1:]} in X and {X_test.shape[1:]} in X_test"
-            )
-        rest = [(X_test, known)]
-    names = tuple(str(value) for value in values)
-    return _scaled(path, "classification", [(X, numbers), *rest], names, options, **more)
-
-
-def _scaled(path: StrPath, task: str, pairs: list[Pair], names: tuple[str, ...], options: Options, **more: Any) -> Any:
-    """Return the data set of examples with class numbers or targets, split and scaled."""
+def npz_dataset(
+    path: StrPath,
+    parts: tuple[Pair, Pair | None],
+    task: str,
+    options: Options = (0.2, 0, "auto", "float32"),
+    **more: Any,
+) -> Any:
+    """Return the data set of `npz_parts`; see `load_npz`."""
     test_fraction, seed, scaling, dtype = options
-    dtype, where = float_name(dtype), repr(os.fspath(path))
+    name, pairs, dtype = repr(os.fspath(path)), [pair for pair in parts if pair is not None], float_name(dtype)
+    task, about = _task_of(task, pairs[0][1])
     if scaling not in SCALINGS:
         raise ConfigurationError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
-    if len(pairs) == 1:
-        X, y = pairs[0]
-        pairs = [(X[rows], y[rows]) for rows in split(task, y, test_fraction, seed, where)]
-    mean, scale = _scaling(scaling, pairs[0][0], where)
-    return dataset(task, os.path.basename(os.fspath(path)), where, pairs, mean, scale, dtype, names, **more)
-
-
-def _check_pair(X: np.ndarray, y: np.ndarray, name: str) -> None:
-    """Raise `DataError` unless X is finite and y has a label for each example."""
-    check_numbers(X, name)
-    # before the split, for messages with the numbers of examples in the file
-    check_finite(name, X.reshape(X.shape[0], -1))
-    if y.ndim != 1 or y.shape[0] != X.shape[0]:
+    pairs = [_checked(X, y, task, name, part) for (X, y), part in zip(pairs, ("", "_test"), strict=False)]
+    (X, y), *rest = pairs
+    shapes = [(X.shape[1:], y.shape[1:]) for X, y in pairs]
+    if shapes[0] != shapes[-1]:
         raise DataError(
-            f"{name}: expected one label for each of {X.shape[0]} examples, found labels of shape {y.shape}"
+            f"{name}: expected examples of one shape, and targets of one, found {shapes[0]} in X and y, and "
+            f"{shapes[-1]} in X_test and y_test"
         )
+    if task == "regression":
+        names = ("y",) if y.shape[1] == 1 else tuple(f"y{number}" for number in range(y.shape[1]))
+    else:
+        y, values = class_numbers(y, f"{name}, y")
+        check_classes(values[y], f"{name}, y")
+        names = tuple(str(value) for value in values)
+        rest = [(X_test, match_classes(labels, values, f"{name}, y_test")) for X_test, labels in rest]
+    pairs = [(X, y), *rest] if rest else [(X[rows], y[rows]) for rows in split(task, y, test_fraction, seed, name)]
+    mean, scale = _scaling(scaling, pairs[0][0], name)
+    return dataset(task, os.path.basename(os.fspath(path)), name, pairs, mean, scale, names, dtype, about=about, **more)
+
+
+def _checked(X: np.ndarray, y: np.ndarray, task: str, name: str, part: str) -> Pair:
+    """Return finite examples, and a label or numeric targets (n, k) for each."""
+    if task == "regression":
+        where = f"{name}, y{part}"
+        if y.dtype.kind not in "biuf" or y.ndim not in (1, 2) or y.size == 0:
+            raise DataError(
+                f"{where}: expected numbers of shape (n,) or (n, k) for regression, found {y.dtype} of shape {y.shape}"
+            )
+        y = y.reshape(y.shape[0], -1).astype(np.float64)
+        check_finite(where, y)
+    where = f"{name}, X{part} and y{part}"
+    check_numbers(X, where)
+    # before the split, for messages with the numbers of examples in the file
+    check_finite(where, X.reshape(X.shape[0], -1))
+    if y.ndim != 1 + (task == "regression") or y.shape[0] != X.shape[0]:
+        raise DataError(
+            f"{where}: expected one label for each of {X.shape[0]} examples, found labels of shape {y.shape}"
+        )
+    return X, y
 
 
 def _scaling(scaling: str, X_train: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:

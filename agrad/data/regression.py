@@ -10,7 +10,6 @@ import numpy as np
 
 from agrad.data.cells import shown
 from agrad.data.classification import ClassificationData, check_finite, scaled, standardisation, stratified_split
-from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError
 
 if TYPE_CHECKING:
@@ -137,19 +136,20 @@ def dataset(
     parts: Sequence[Pair],
     mean: np.ndarray,
     scale: np.ndarray,
-    dtype: str,
     names: tuple[str, ...],
+    dtype: str | None = None,
     **more: Any,
 ) -> Any:
-    """Return the data set of a task from raw parts; errors name `where`.
+    """Return the data set of a task from its train and test part; errors name `where`.
 
-    `parts` are the train part and the test part. The targets of a part are class labels, or numbers (n, k). `names`
-    are those of the classes or of the targets.
+    The targets of a part are class labels, or numbers (n, k). `names` are those of the classes or of the targets. The
+    examples are scaled to `dtype`; without it, they have been scaled.
     """
-    (train, y), (test, y_test) = parts
-    X = scaled(train, mean, scale, dtype, f"{where}, train part")
-    X_test = scaled(test, mean, scale, dtype, f"{where}, test part")
-    shape = train.shape[1:] or (1,)
+    (X, y), (X_test, y_test) = parts
+    shape = X.shape[1:] or (1,)
+    if dtype is not None:
+        X = scaled(X, mean, scale, dtype, f"{where}, train part")
+        X_test = scaled(X_test, mean, scale, dtype, f"{where}, test part")
     if task == "classification":
         return ClassificationData(name, X, y, X_test, y_test, len(names), shape, mean, scale, names, **more)
     check_finite(f"{where}, targets of the train part", y)
@@ -162,7 +162,7 @@ def dataset(
         raise DataError(
             f"{where}: expected targets that vary by more than {LEAST:g}, found {found} in {shown(names[still[0]])}"
         )
-    y, y_test = (scaled(targets, *center, dtype, f"{where}, targets") for targets in (y, y_test))
+    y, y_test = (scaled(targets, *center, X.dtype.name, f"{where}, targets") for targets in (y, y_test))
     return RegressionData(name, X, y, X_test, y_test, shape, mean, scale, names, *center, **more)
 
 
@@ -173,10 +173,6 @@ def split(task: str, y: np.ndarray, fraction: float, seed: int, name: str) -> tu
     """
     if task != "regression":
         return stratified_split(y, fraction, seed, name)
-    if not 0.0 < fraction < 1.0:
-        raise ConfigurationError(f"the fraction to hold out must be between 0 and 1, got {fraction}")
     if (n := y.shape[0]) < 3:
         raise DataError(f"{name}: expected 3 examples or more, to hold one out; found {n}")
-    order = permutation(n, seed, SPLITS)
-    few = min(max(int(n * fraction + 0.5), 1), n - 2)
-    return np.sort(order[few:]), np.sort(order[:few])
+    return stratified_split(np.zeros(n, dtype=np.int64), fraction, seed, name)

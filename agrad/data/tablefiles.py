@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from agrad.data.cells import MARKS, dates, distinct, number_in, numbers, shown
-from agrad.data.files import StrPath, encoding_of, opened_text, read_file, unpacked
+from agrad.data.files import StrPath, encoding_of, opened_text, optional, read_file, unpacked
 from agrad.data.tables import Column, Table, column_number, column_of
-from agrad.errors import ConfigurationError, DataError, MissingExtraError, listed
+from agrad.errors import ConfigurationError, DataError, listed
 
 __all__ = ["read_csv", "read_parquet", "read_table"]
 
@@ -287,6 +287,8 @@ def _by_pyarrow(text: _Text, sample: list[list[str]], kept: set[int]) -> list[Co
                 for batch in batches:
                     for piece, array, number in zip(pieces, batch.columns, known, strict=True):
                         piece.append(_floats(pyarrow, array) if number else array)
+        except MemoryError:
+            raise  # Python's module would need more
         except (pyarrow.ArrowException, ValueError) as error:
             if "invalid UTF8" in str(error):
                 raise UnicodeError(str(error)) from error
@@ -363,15 +365,10 @@ def read_parquet(path: StrPath) -> Table:
 def _read_parquet(path: StrPath, words: Words | None) -> Table:
     """Return the table of a Parquet file; `words` is called with the names first."""
     name, content = repr(os.fspath(path)), read_file(path)
+    pyarrow = optional("pyarrow", "pyarrow", "data", f"{name}: reading Parquet files")
     try:
-        import pyarrow
         from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{name}: reading Parquet files needs the package pyarrow, which is not installed. Install it with: pip "
-            "install 'agrad[data]'"
-        ) from error
-    try:
+
         file = parquet.ParquetFile(pyarrow.BufferReader(content))
         names = _checked_names(name, file.schema_arrow.names)
         if words is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -11,13 +12,15 @@ from functools import cached_property
 import numpy as np
 
 from agrad.data.cells import MARKS, dates, number_in, numbers, shown
-from agrad.data.classification import WHOLE, doubtful, no_classes
+from agrad.data.classification import WHOLE, class_labels, doubtful, no_classes
 from agrad.errors import DataError, listed
 
 __all__ = ["Column", "Table"]
 
 UNNAMED = re.compile(r"|Unnamed: \d+")
 """The header of an unnamed column, also as pandas writes it."""
+WIDTH = 40
+"""The longest name of a column that a message suggests."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,14 +158,9 @@ class Table:
         array([[1. ],
                [2.5]])
         """
-        places = [self._number(name) for name in (self.names if names is None else names)]
-        if not places:
-            raise DataError(
-                f"{self.name}: expected one column of features or more in addition to the labels, found none"
-            )
-        result = np.empty((len(self), len(places)))
-        for at, place in enumerate(places):
-            column = self.columns[place]
+        part = self.select(names)
+        result = np.empty((len(self), len(part.columns)))
+        for at, column in enumerate(part.columns):
             if column.kind == "number":
                 result[:, at] = column.values
             else:
@@ -171,7 +169,7 @@ class Table:
             wrong = np.argwhere(~np.isfinite(result))
             if wrong.size:
                 row, at = (int(k) for k in wrong[0])
-                raise DataError(self.message(row, places[at], "a finite number"))
+                raise DataError(part.message(row, at, "a finite number"))
         return result
 
     def labels(self, name: str | int) -> np.ndarray:
@@ -199,21 +197,19 @@ class Table:
         >>> agrad.data.Table("rooms", (sides,)).labels("side")
         array(['n', 's'], dtype='<U1')
         """
-        place = self._number(name)
-        column = self.columns[place]
+        column = self[name]
         if column.missing.any():
-            raise DataError(self.message(int(np.argmax(column.missing)), place, "a label"))
+            raise DataError(self.message(int(np.argmax(column.missing)), name, "a label"))
         texts = [str(value) for value in column.values]
-        numbers = [number_in(text) for text in texts]
-        if any(number is None for number in numbers):
-            return np.array(texts)
-        for row, (text, number) in enumerate(zip(texts, numbers, strict=True), 1):
-            if number is None or not number.is_integer() or abs(number) >= WHOLE:
-                raise DataError(
-                    f"{self.name}: column {column.name!r}: expected classes as text or as integers below 2**53, "
-                    f"found the number {shown(text)} in row {row} of the data; {no_classes(np.array(numbers))}"
-                )
-        return np.array(numbers).astype(np.int64)
+        labels = class_labels(texts)
+        numbers = [] if labels.dtype.kind == "i" else [number_in(text) for text in texts]
+        if numbers and None not in numbers:
+            row = next(row for row, x in enumerate(numbers) if x % 1 or abs(x) >= WHOLE)
+            raise DataError(
+                f"{self.name}: column {column.name!r}: expected classes as text or as integers below 2**53, "
+                f"found the number {shown(texts[row])} in row {row + 1} of the data; {no_classes(np.array(numbers))}"
+            )
+        return labels
 
     def select(self, names: Sequence[str | int] | None = None, rows: np.ndarray | None = None) -> Table:
         """Return a table of some columns and rows.
@@ -340,6 +336,8 @@ def column_number(name: str, names: Sequence[str], column: str | int) -> int:
             f"found only {shown(names[0])}. Write the names of columns into the first line, separated by commas, "
             "semicolons, tabs or vertical bars"
         )
+    near = difflib.get_close_matches(str(column), [name for name in names if len(name) <= WIDTH], 1)
+    known += f". Did you mean {near[0]!r}?" if near and len(names) > 1 else ""
     raise DataError(f"{name}: expected a column {shown(str(column)) if isinstance(column, str) else column}, {known}")
 
 

@@ -13,8 +13,8 @@ from agrad.data.cells import MARKS, SURE, distinct, number_in, shown
 from agrad.data.classification import (
     FEW,
     MANY,
-    WHOLE,
     ClassificationData,
+    class_labels,
     class_numbers,
     float_name,
     no_classes,
@@ -135,15 +135,12 @@ def load_table(
         encoder.fit(features.select(rows=parts[0]))
         encoder.left_out |= dict.fromkeys(chosen[2], "dropped")
     encoder.report = tell
-    X = encoder.encode(features)
+    # parts of one array, without copies
+    X = encoder.transform(features.select(rows=np.concatenate(parts)), dtype)
     about = _described(features, encoder.columns) + [f"task: {task}, because {why}"] * bool(why)
     more = {"feature_names": encoder.names, "encoder": encoder, "labels": targets, "about": tuple(about)}
-    del table, features, texts  # before parts of X are copied
-    pairs = [(X[rows], y[rows]) for rows in parts]
-    del X
-    return dataset(
-        task, os.path.basename(where.strip("'\"")), where, pairs, encoder.mean, encoder.scale, dtype, names, **more
-    )
+    pairs = [(X[: parts[0].size], y[parts[0]]), (X[parts[0].size :], y[parts[1]])]
+    return dataset(task, os.path.basename(where.strip("'\"")), where, pairs, encoder.mean, encoder.scale, names, **more)
 
 
 class _Once:
@@ -180,7 +177,7 @@ def task_of(texts: Sequence[np.ndarray], names: Sequence[str]) -> tuple[str, str
         kind = "fractions" if "among" in found else "numbers"
         return "regression", f"{names[0]!r} has {different:,} different {kind} in {y.size:,} rows"
     kind = "words" if any(number_in(text) is None for text in set(y.tolist())) else "whole numbers"
-    few = f", {FEW} or more of each" if different > MANY else ""
+    few = f", {FEW} or more of each" if different > MANY and kind != "words" else ""
     return "classification", f"{names[0]!r} has {different:,} different {kind}{few}"
 
 
@@ -210,28 +207,16 @@ def _classes(texts: Sequence[np.ndarray], where: str) -> tuple[np.ndarray, tuple
         raise DataError(
             f"{where}: expected one column of classes, found {len(texts)}. Only regression supports several."
         )
-    y = class_labels(texts[0])
+    y = class_labels(texts[0].tolist())
     numbers, values = class_numbers(y, f"{where}, labels")
-    if values.size < 2:
+    numeric = 2 * sum(number_in(str(v)) is not None for v in values) > values.size
+    if values.size > MOST and y.size < (FEW if numeric else 2) * values.size:
+        why = no_classes(y) if numeric else f"found {values.size:,} different labels, such as {shown(str(y[0]))}"
         raise DataError(
-            f"{where}: expected 2 classes or more to tell apart, found only the label {shown(str(values[0]))}"
+            f"{where}: expected {FEW} rows or more of each of over {MOST} classes; {why}"
+            + ". Name another target column with --label, or write quantities as numbers" * (not numeric)
         )
-    if (
-        values.size > MOST
-        and y.size < FEW * values.size
-        and 2 * sum(number_in(str(v)) is not None for v in values) > values.size
-    ):
-        raise DataError(f"{where}: expected {FEW} rows or more of each of over {MOST} classes; {no_classes(y)}")
     return numbers, tuple(str(value) for value in values)
-
-
-def class_labels(texts: np.ndarray) -> np.ndarray:
-    """Return labels as int64 if all are integers, otherwise as strings."""
-    found, codes = distinct(texts.tolist())
-    numbers = [number_in(str(text)) for text in found]
-    if all(number is not None and number.is_integer() and abs(number) <= WHOLE for number in numbers):
-        return np.array(numbers, dtype=np.float64).astype(np.int64)[codes]
-    return np.array(found, dtype=str)[codes]
 
 
 def _described(features: Table, used: Sequence[str]) -> list[str]:

@@ -45,7 +45,7 @@ def save(path: StrPath, tensors: Mapping[str, np.ndarray], metadata: Mapping[str
     until the new one is complete and on disk. A killed process leaves at most a `.agrad-*.tmp` file in the same folder.
     Numbers are saved bit for bit.
     """
-    _require(path)
+    check_installed(repr(os.fspath(path)))
     # one key only, because safetensors writes several in an order that changes from run to run
     header = {KEY: _json(metadata)}
     content = safetensors_numpy.save({name: _plain(name, value) for name, value in tensors.items()}, header)
@@ -66,7 +66,7 @@ def load(
     Shapes and dtypes are checked as in `check_tensors` if `expected` is given. With `foreign`, files that agrad did not
     write, and that lack its metadata, are accepted. The arrays are writable and do not share memory.
     """
-    _require(path)
+    check_installed(repr(os.fspath(path)))
     content = read_file(path)
     file = repr(os.fspath(path))
     header, size = _header(content, file)
@@ -112,11 +112,11 @@ def check_tensors(
         raise DataError(f"{os.fspath(path)!r} does not contain the expected arrays:\n  {few}")
 
 
-def _require(path: StrPath) -> None:
+def check_installed(what: str) -> None:
     """Raise `MissingExtraError` if the safetensors package is not installed."""
     if safetensors is None:
         raise MissingExtraError(
-            f"{os.fspath(path)!r}: saving and loading models requires the package safetensors. Install it with: pip "
+            f"{what}: saving and loading models requires the package safetensors. Install it with: pip "
             "install 'agrad[train]'"
         )
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from agrad.data.files import StrPath, write_whole
-from agrad.errors import ConfigurationError, MissingExtraError
+from agrad.data.files import StrPath, optional, write_whole
+from agrad.errors import ConfigurationError
 
 Record = dict[str, Any]
 
@@ -124,13 +124,7 @@ def figure_class(path: StrPath, what: str = "the plot") -> Any:
     """Return Matplotlib's class of figures. Raises if it cannot draw such a file."""
     if os.path.splitext(path)[1].lower() not in PICTURES:
         raise ConfigurationError(f"{what}: the file name must end in {', '.join(PICTURES)}, got {os.fspath(path)!r}")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{what} needs the package matplotlib, which is not installed. Install it with: pip install 'agrad[plot]'"
-        ) from error
-    return Figure
+    return optional("matplotlib.figure", "matplotlib", "plot", what).Figure
 
 
 def draw(
@@ -147,7 +141,7 @@ def draw(
     losses: the losses of the steps, numbered in epochs from `first` to the last epoch. end: a record with `test_loss`
     and the like.
     """
-    names = curve_names(history, end)
+    names = curve_names(history)
     figure = figure_class(figsize=(5 * len(names), 4), layout="constrained")
     figure.suptitle(title.replace("$", r"\$"))  # a dollar sign begins a formula
     panels = np.atleast_1d(figure.subplots(1, len(names)))
@@ -163,14 +157,9 @@ def draw(
     write_whole(path, content.getvalue())
 
 
-def curve_names(history: Sequence[Record], end: Record | None = None) -> list[str]:
-    """Return the names that can be drawn.
-
-    They are the loss, and each metric of the last epoch or of the test.
-    """
-    names = ["loss", *(metrics_of(history[-1]) if history else [])]
-    names += [key.removeprefix("test_") for key in end or {} if key.startswith("test_")]
-    return list(dict.fromkeys(names))
+def curve_names(history: Sequence[Record]) -> list[str]:
+    """Return the names that can be drawn: the loss, and each metric of the last epoch."""
+    return ["loss", *(metrics_of(history[-1]) if history else [])]
 
 
 def draw_curve(axes: Any, history: Sequence[Record], name: str, test: float | None = None) -> None:

@@ -44,7 +44,9 @@ def records(path):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    return tmp_path_factory.mktemp("tables")
+    folder = tmp_path_factory.mktemp("tables")
+    homes(folder / "homes.csv")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def priced(place):
 
     from agrad.cli import main
 
-    data, out, err = homes(place / "homes.csv"), StringIO(), StringIO()
+    data, out, err = place / "homes.csv", StringIO(), StringIO()
     words = ["train", "--data", data, "--label", "price", *FAST, "--epochs", "40", "--patience", "4"]
     outputs = ["--save", place / "m.st", "--log", place / "log.jsonl", "--report", place / "r.html"]
     with redirect_stdout(out), redirect_stderr(err):
@@ -113,17 +115,32 @@ def test_a_saved_model_has_all_that_its_columns_need(run, priced, place, backend
     assert run("predict", model, "--data", place / "new.tsv", "--proba")[0] == 2
 
 
-def test_a_stopped_run_goes_on_to_the_same_numbers(run, place, tmp_path):
-    words = ("--data", place / "homes.csv", "--label", "price,size", *FAST, "--schedule", "constant")
-    assert run("train", *words, "--epochs", "6", "--save", tmp_path / "whole.st")[0] == 0
-    assert run("train", *words, "--epochs", "3", "--save", tmp_path / "part.st")[0] == 0
-    assert run("train", "--resume", tmp_path / "part.st", "--epochs", "6")[0] == 0
-    whole, part = (checkpoint.load(tmp_path / name)[0] for name in ("whole.st", "part.st"))
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("homes.csv", ("--label", "price,size", "--schedule", "constant")),
+        ("images.npz", ("--model", "conv", "--dropout", "0.1")),
+        ("homes.csv", ("--label", "high", "--precision", "float16", "--schedule", "constant", "--backend", "numpy")),
+    ],
+)
+def test_a_resumed_run_ends_as_one_that_ran_through(run, place, tmp_path, source, words):
+    X = np.random.default_rng(0).integers(0, 60, (60, 8, 6)) + (np.arange(60) % 2 * 90)[:, None, None]
+    np.savez(place / "images.npz", X=X.astype(np.uint8), y=np.arange(60) % 2)
+    for name, epochs in (("whole.st", 4), ("part.st", 2)):
+        trained = run("train", "--data", place / source, *FAST, *words, "--epochs", epochs, "--save", tmp_path / name)
+        assert trained[0] == 0
+    code, out, err = run("train", "--resume", tmp_path / "part.st", "--epochs", "4")
+    assert (code, "convolutions, 48-8-2 relu" in out) == (0, "conv" in words), err
+    (whole, about), (part, _) = (checkpoint.load(tmp_path / name) for name in ("whole.st", "part.st"))
     assert whole.keys() == part.keys()
-    assert all(np.array_equal(whole[name], part[name]) for name in whole)
-    assert any(name.startswith("early.values.") for name in whole)
-    code, _, err = run("train", "--resume", tmp_path / "part.st", "--task", "classification", "--epochs", "9")
-    assert code == 2 and "--task classification conflicts" in err
+    assert all(np.array_equal(value, part[name]) and value.dtype == part[name].dtype for name, value in whole.items())
+    assert any(name.startswith("early.values.") for name in whole) == (source == "homes.csv")
+    assert whole.get("1.weight", X).shape == ((16, 1, 3, 3) if "conv" in words else X.shape)
+    assert "conv" not in words or "accuracy 100.00%" in run("evaluate", tmp_path / "part.st")[1].splitlines()[-1]
+    if "float16" in words:
+        assert about["config"]["precision"] == "float16" and whole["loss_scale.good_steps"] > 0
+    code, _, err = run("train", "--resume", tmp_path / "part.st", "--precision", "tf32", "--epochs", "9")
+    assert code == 2 and "--precision tf32 conflicts with --resume" in err
 
 
 def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
@@ -150,6 +167,7 @@ def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "phrase"),
     [
+        ((), 2, "name the target column with --label"),
         (("--label", "price", "--task", "ranking"), 2, "--task must be one of auto"),
         (("--label", "price", "--class-weight", "balanced"), 2, "--class-weight balanced requires class labels"),
         (("--label", "high", "--task", "regression"), 1, "column 'high': expected a finite number, found 'high'"),
@@ -160,7 +178,6 @@ def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
     ],
 )
 def test_settings_that_do_not_fit_are_refused(run, place, words, code, phrase):
-    homes(place / "homes.csv")
     found, _, err = run("train", "--data", place / "homes.csv", *words, *FAST, "--epochs", "1")
     assert (found, phrase in err) == (code, True), err
     assert run("train", "--task", "regression")[0] == run("train", "--keep", "a")[0] == 2
@@ -234,11 +251,12 @@ def test_wrong_cells_are_told_once(run, tmp_path):
 @pytest.mark.parametrize("width", [200, 80, 60, 40])
 def test_tables_fit_the_terminal(width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
-    names = [f"a long name of class {k}" for k in range(12)]
+    names = [f"a long name of a class that is {k}" for k in range(12)]
     matrix = np.arange(144).reshape(12, 12) % 7 + 400 * np.eye(12, dtype=int)
     matrix[0] = np.eye(12, dtype=int)[0] * 9
     lines = class_lines(matrix, names)
     assert len(lines) in (13, 14) and max(map(len, lines)) <= width
+    assert len({line[: 24 if width > 40 else 11] for line in lines[-12:]}) == 12 and lines[-1].startswith("a lo")
     row = lines[-11].split()
     assert f"{matrix[1, 1] / matrix[1].sum():.1%}" in row
     if width == 200:
@@ -251,7 +269,10 @@ def test_tables_fit_the_terminal(width, monkeypatch):
     lines = class_lines(matrix[:10, :10], "0123456789")
     assert max(map(len, lines)) <= width and ("predicted as" in lines[0]) == (width >= 80)
     lines = class_lines(np.diag(np.arange(60)), [f"{k}" for k in range(60)])
-    assert [line.split()[0] for line in lines[1:3]] == ["0", "1"] and lines[-1] == "(20 of 60 classes, by lowest F1)"
+    assert [line.split()[0] for line in lines[1:3]] == [
+        "1",
+        "2",
+    ]  # 0 has no examples and lines[-1] == "(20 of 60 classes, by lowest F1)"
     told = np.random.default_rng(0).normal(size=(50, 2)) * [1e-7, 1e7]
     lines = residual_lines(told, np.sqrt(np.abs(told)), ["a name that is\nmuch longer than others", "y"])
     assert max(map(len, lines)) <= width and "e+0" in lines[-1].split()[1]
@@ -270,20 +291,6 @@ def test_a_report_shows_text_of_files_as_text(run, tmp_path):
     (tmp_path / "other.html").write_text("<p>mine</p>")
     assert run("train", *words, "--report", tmp_path / "other.html")[0] == 1
     assert (tmp_path / "other.html").read_text() == "<p>mine</p>"
-
-
-def test_convolutions_are_saved_and_resumed(run, tmp_path):
-    X = np.random.default_rng(0).integers(0, 60, (60, 8, 6)) + (np.arange(60) % 2 * 90)[:, None, None]
-    np.savez(tmp_path / "images.npz", X=X.astype(np.uint8), y=np.arange(60) % 2)
-    words = ("--data", tmp_path / "images.npz", "--model", "conv", *FAST, "--dropout", "0.1")
-    assert run("train", *words, "--epochs", "4", "--save", tmp_path / "whole.st")[0] == 0
-    assert run("train", *words, "--epochs", "2", "--save", tmp_path / "part.st")[0] == 0
-    code, out, _ = run("train", "--resume", tmp_path / "part.st", "--epochs", "4")
-    assert code == 0 and "convolutions, 48-8-2 relu" in out
-    whole, part = (checkpoint.load(tmp_path / name)[0] for name in ("whole.st", "part.st"))
-    assert all(np.array_equal(whole[name], part[name]) for name in whole)
-    assert whole["1.weight"].shape == (16, 1, 3, 3)
-    assert run("evaluate", tmp_path / "part.st")[1].splitlines()[-1].startswith("accuracy 100.00%")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import warnings
 import zipfile
 
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agrad import data
-from agrad.cli.sources import check_source
 from agrad.errors import ConfigurationError, DataError
 
 FUZZ = settings(max_examples=100, deadline=None, database=None)
@@ -26,10 +24,14 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz")
 
 
-def npz(save=np.savez, **arrays):
+def bytes_of(save, *args, **arrays):
     buffer = io.BytesIO()
-    save(buffer, **arrays)
+    save(buffer, *args, **arrays)
     return buffer.getvalue()
+
+
+def npz(save=np.savez, **arrays):
+    return bytes_of(save, **arrays)
 
 
 def written(path, content):
@@ -55,13 +57,6 @@ def test_npz_is_split_and_standardised_on_the_train_part(tmp_path):
     again = data.load_npz(path, test_fraction=0.25, seed=3, dtype="float64")
     other = data.load_npz(path, test_fraction=0.25, seed=4, dtype="float64")
     assert np.array_equal(again.X_train, d.X_train) and not np.array_equal(other.X_train, d.X_train)
-
-
-def test_npz_that_is_already_split(tmp_path):
-    path = written(tmp_path / "a.npz", npz(np.savez_compressed, X=X[:30], y=Y[:30], X_test=X[30:], y_test=Y[30:]))
-    d = data.load_npz(path)
-    assert d.X_train.shape == (30, 6) and d.X_test.shape == (10, 6) and d.X_train.dtype == np.float32
-    assert np.array_equal(d.y_test, Y[30:])
 
 
 @pytest.mark.parametrize(
@@ -133,10 +128,7 @@ def with_value(value):
         ({"X": X, "y": Y * 0 + 7}, "found only the label '7'"),
         ({"X": X, "y": np.array([b"\xff", b"a"])[Y // 2]}, "labels in UTF-8"),
         ({"X": X, "y": Y, "X_test": X}, "both X_test and y_test or neither"),
-        (
-            {"X": X, "y": Y, "X_test": X, "y_test": Y + 1},
-            r"labels of the train part \(0, 1, 2, 3\), found '4'",
-        ),
+        ({"X": X, "y": Y, "X_test": X, "y_test": Y + 1}, r"labels of the train part \(0, 1, 2, 3\), found '4'"),
         ({"X": X, "y": Y, "X_test": X, "y_test": Y.astype(str)}, "labels of the same kind"),
         ({"X": X, "y": Y, "X_test": X[:, :1], "y_test": Y}, "examples of one shape"),
         ({"X": X, "y": Y, "X_test": X[:0], "y_test": Y[:0]}, "one example or more"),
@@ -147,50 +139,36 @@ def with_value(value):
 )
 def test_npz_content_that_cannot_be_used(tmp_path, arrays, message):
     path = written(tmp_path / "own.npz", npz(**arrays))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(DataError, match=message) as raised:
-            data.load_npz(path)
+    with pytest.raises(DataError, match=message) as raised:
+        data.load_npz(path)
     assert str(path) in str(raised.value)
 
 
 def test_npz_formats_that_are_none(tmp_path):
-    buffer = io.BytesIO()
-    np.save(buffer, X)
     for content, message in (
-        (buffer.getvalue(), "found 93 4e 55 4d"),
+        (bytes_of(np.save, X), "found 93 4e 55 4d"),
         (b"", "an empty file"),
         (b"PK\3\4 nothing of the kind", "a damaged one"),
         (npz(X=X, y=Y)[:-30], "a damaged one"),
     ):
         with pytest.raises(DataError, match=message):
             data.load_npz(written(tmp_path / "a.npz", content))
-    with pytest.raises(DataError, match="No such file"):
-        data.load_npz(tmp_path / "none.npz")
-    with pytest.raises(DataError, match="Is a directory"):
-        data.load_npz(tmp_path)
 
 
 def test_npz_a_header_that_asks_for_a_terabyte(tmp_path):
-    buffer = io.BytesIO()
     header = {"descr": "<f8", "fortran_order": False, "shape": (10**11, 2)}
-    np.lib.format.write_array_header_1_0(buffer, header)
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr("X.npy", buffer.getvalue() + bytes(64))
+        archive.writestr("X.npy", bytes_of(np.lib.format.write_array_header_1_0, header) + bytes(64))
         archive.writestr("y.npy", npz(y=Y))
     with pytest.raises(DataError, match=r"array 'X': expected 1600000000000 bytes .* found 64"):
         data.load_npz(tmp_path / "a.npz")
 
 
 def test_npz_that_python_2_wrote(tmp_path):
-    buffer = io.BytesIO()
-    np.save(buffer, X)
-    old = buffer.getvalue().replace(b"(40, 2, 3)", b"(40L, 2, 3)").replace(b"}  ", b"} ", 1)
+    old = bytes_of(np.save, X).replace(b"(40, 2, 3)", b"(40L, 2, 3)").replace(b"}  ", b"} ", 1)
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("X.npy", old)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert np.array_equal(data.read_npz(tmp_path / "a.npz")["X"], X)
+    assert np.array_equal(data.read_npz(tmp_path / "a.npz")["X"], X)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +213,9 @@ def test_csv(tmp_path, label):
     kinds = [d.class_names[k] for k in np.concatenate([d.y_train, d.y_test])]
     assert kinds == [["no", "yes", "maybe"][int(a) % 3] for a in rows[:, 0]]
     assert data.load_csv(path, label).mean.shape == (2,)
+    for delimiter in ("", "ab", "\n", '"'):
+        with pytest.raises(ConfigurationError, match="delimiter"):
+            data.load_csv(path, label, delimiter=delimiter)
 
 
 def test_csv_forms_that_programs_write(tmp_path):
@@ -264,6 +245,7 @@ def test_csv_forms_that_programs_write(tmp_path):
         ("a,k\n1_0,x\n", "k", "column 'a': expected a finite number"),
         ("a,k\n1, \n", "k", "line 2, column 'k': expected a label, found nothing"),
         ("a,k\n1,x\n", "c", r"expected a column 'c', found the columns a, k \(numbered 0 to 1\)"),
+        ("age,kind\n1,x\n", "kin", r"\(numbered 0 to 1\)\. Did you mean 'kind'\?"),
         ("a,k\n1,x\n", 2, "expected a column 2"),
         ("a,k\n1,x\n", -3, "expected a column -3"),
         ("k,k\n1,x\n", "k", r"a different name for each column, found 'k' \(columns 0 and 1"),
@@ -285,14 +267,6 @@ def test_csv_content_that_cannot_be_used(tmp_path, text, label, message):
     with pytest.raises(DataError, match=message) as raised:
         data.load_csv(path, label)
     assert str(path) in str(raised.value)
-
-
-def test_csv_missing_file_and_delimiter(tmp_path):
-    with pytest.raises(DataError, match="No such file"):
-        data.load_csv(tmp_path / "none.csv", 0)
-    for delimiter in ("", "ab", "\n", '"'):
-        with pytest.raises(ConfigurationError, match="delimiter"):
-            data.load_csv(written(tmp_path / "a.csv", TABLE), "kind", delimiter=delimiter)
 
 
 @FUZZ
@@ -327,27 +301,9 @@ def test_csv_fuzz(scratch, content):
     ],
 )
 def test_a_data_set_is_whole_or_refused(change, message):
-    parts = {
-        "name": "own",
-        "X_train": np.zeros((3, 2)),
-        "y_train": np.array([0, 1, 0]),
-        "X_test": np.zeros((1, 2)),
-        "y_test": np.array([1]),
-        "n_classes": 2,
-        "feature_shape": (2,),
-        "mean": np.zeros(2),
-        "scale": np.ones(2),
-        "class_names": ("a", "b"),
-    }
+    numbers = {"mean": np.zeros(2), "scale": np.ones(2), "n_classes": 2, "feature_shape": (2,)}
+    train, test = {"X_train": np.zeros((3, 2)), "y_train": np.array([0, 1, 0])}, {"X_test": np.zeros((1, 2))}
+    parts = {"name": "own", "class_names": ("a", "b"), "y_test": np.array([1]), **numbers, **train, **test}
     assert data.ClassificationData(**parts).n_features == 2
     with pytest.raises(DataError, match=message):
         data.ClassificationData(**parts | change)
-
-
-def test_a_missing_table_is_said_before_its_label_is_asked_for(tmp_path):
-    there = tmp_path / "table.csv"
-    there.write_text("a,class\n1,2\n")
-    with pytest.raises(ConfigurationError, match="name the target column"):
-        check_source(str(there), None, None)
-    with pytest.raises(ConfigurationError, match=r"nothing\.csv: the file does not exist"):
-        check_source(str(tmp_path / "nothing.csv"), None, None)

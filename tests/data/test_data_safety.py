@@ -1,5 +1,6 @@
 """Files of data that mislead: columns, quantities for classes, archives larger than they say; and what saves leave."""
 
+import contextlib
 import gzip
 import io
 import os
@@ -66,10 +67,7 @@ FRACTIONS = RNG.normal(size=40)
         (FRACTIONS, "40 different values in 40 rows"),
         (RNG.integers(25, 346, 40), "different values in 40 rows"),
         (RNG.permutation(40).astype(float), "found 1 of '0'"),
-        (
-            [*range(20), 30] + [*range(20)] * 4,
-            "found 1 of '30'; these are quantities (21 different values in 101",
-        ),
+        ([*range(20), 30] + [*range(20)] * 4, "found 1 of '30'; these are quantities (21 different values in 101"),
         (["?", *FRACTIONS[1:]], "among others; these are quantities"),
         (["?", *range(39)], "found 1 of '0'"),
         (FRACTIONS.astype(str), "the number"),
@@ -119,22 +117,26 @@ def test_labels_that_are_no_characters(tmp_path, code):
 # -- unpacking --
 
 
+@contextlib.contextmanager
+def little_memory():
+    """Fail if the body allocates 10 MB."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_no_more_is_unpacked_than_the_header_says(tmp_path):
     header = struct.pack(">4BI", 0, 0, 8, 1, 100)
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(header + bytes(50_000_000), 1))
     (tmp_path / "whole.gz").write_bytes(gzip.compress(header + bytes(100)))
     # a header of 4 GiB reserves nothing either
     (tmp_path / "short.gz").write_bytes(gzip.compress(struct.pack(">4BI", 0, 0, 8, 1, 2**32 - 1) + bytes(100)))
-    tracemalloc.start()
-    try:
-        with pytest.raises(DataError, match="longer than its header says"):
-            data.read_idx(tmp_path / "bomb.gz")
-        with pytest.raises(DataError, match="found 100; the file is truncated"):
-            data.read_idx(tmp_path / "short.gz")
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 10_000_000
+    for name, message in (("bomb", "longer than its header says"), ("short", "found 100; the file is truncated")):
+        with little_memory(), pytest.raises(DataError, match=message):
+            data.read_idx(tmp_path / f"{name}.gz")
     assert data.read_idx(tmp_path / "whole.gz").shape == (100,)
 
 
@@ -153,31 +155,28 @@ def test_an_archive_too_small_for_what_it_claims(tmp_path):
     assert buffer.getvalue().count(size) == 2
     lie = struct.pack("<I", claimed + len(content) - 1000)
     (tmp_path / "a.npz").write_bytes(buffer.getvalue().replace(size, lie))
-    tracemalloc.start()
-    try:
-        with pytest.raises(DataError, match=r"array 'X': expected 3000000000 bytes .* which cannot hold so many"):
-            data.read_npz(tmp_path / "a.npz")
-        assert tracemalloc.get_traced_memory()[1] < 10_000_000
-    finally:
-        tracemalloc.stop()
+    with little_memory(), pytest.raises(DataError, match=r"'X': expected 3000000000 bytes .* cannot hold so many"):
+        data.read_npz(tmp_path / "a.npz")
+
+
+def archived(path, content, name="X.npy", packing=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        archive.writestr(name, content)
+    return path
 
 
 @pytest.mark.parametrize("descr", ["|V0", "<U0", "|S0"])
 def test_elements_of_no_size(tmp_path, descr):
-    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr("X.npy", member((10**12,), descr))
     with pytest.raises(DataError, match="elements of no size"):
-        data.read_npz(tmp_path / "a.npz")
+        data.read_npz(archived(tmp_path / "a.npz", member((10**12,), descr)))
 
 
 def test_an_archive_packed_by_another_method_says_so(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_BZIP2) as archive:
-        archive.writestr("X.npy", member((20_000,), "|u1", bytes(range(200)) * 100))
-    assert data.read_npz(tmp_path / "a.npz")["X"].shape == (20_000,)
-    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_BZIP2) as archive:
-        archive.writestr("X.npy", member((3_000_000,), "|u1", bytes(3_000_000)))
+    few, many = member((20_000,), "|u1", bytes(range(200)) * 100), member((3_000_000,), "|u1", bytes(3_000_000))
+    found = data.read_npz(archived(tmp_path / "a.npz", few, packing=zipfile.ZIP_BZIP2))
+    assert found["X"].shape == (20_000,)
     with pytest.raises(DataError, match=r"found bzip2, .* Save the file again with numpy\.savez_compressed"):
-        data.read_npz(tmp_path / "a.npz")
+        data.read_npz(archived(tmp_path / "a.npz", many, packing=zipfile.ZIP_BZIP2))
 
 
 @pytest.mark.parametrize(
@@ -191,10 +190,8 @@ def test_an_archive_packed_by_another_method_says_so(tmp_path):
     ],
 )
 def test_messages_about_damaged_headers_are_short(tmp_path, name, content):
-    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr(name, content)
     with pytest.raises(DataError) as caught:
-        data.read_npz(tmp_path / "a.npz")
+        data.read_npz(archived(tmp_path / "a.npz", content, name))
     assert len(str(caught.value)) - len(str(tmp_path)) <= 300, str(caught.value)
 
 

@@ -7,7 +7,14 @@ import pytest
 
 import agrad
 from agrad import data
-from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
+from agrad.errors import (
+    ConfigurationError,
+    DeviceUnavailableError,
+    DtypeError,
+    IndexRangeError,
+    OperandError,
+    ShapeError,
+)
 
 X = np.arange(24.0).reshape(12, 2)
 Y = np.arange(12) % 3
@@ -24,20 +31,6 @@ def test_a_tensor_dataset_holds_arrays_of_any_backend(place):
     assert agrad.asarray(x).numpy().tolist() == [20, 21] and int(y) == 1
 
 
-@pytest.mark.parametrize(
-    ("arrays", "error", "message"),
-    [
-        ((), OperandError, "at least one array"),
-        (([1, 2],), OperandError, "argument 0 must be an array, got list"),
-        ((X, Y[:-1]), ShapeError, r"argument 0 of shape \(12, 2\) and argument 1 of shape \(11,\)"),
-        ((X, np.float64(1)), ShapeError, r"argument 1 of shape \(\)"),
-    ],
-)
-def test_a_tensor_dataset_refuses(arrays, error, message):
-    with pytest.raises(error, match=message):
-        data.TensorDataset(*arrays)
-
-
 def test_parts_and_joins():
     words, numbers = "abcde", [10, 20, 30]
     part = data.Subset(words, [4, 0, -2])
@@ -48,13 +41,6 @@ def test_parts_and_joins():
     for wrong in (6, -7):
         with pytest.raises(IndexRangeError, match=f"less than 6, got {wrong}"):
             both[wrong]
-    with pytest.raises(IndexRangeError, match="less than 5, got 5"):
-        data.Subset(words, [0, 5])
-    for wrong in ([0.0, 1.0], [True, False]):
-        with pytest.raises(DtypeError, match="example indices must be integers"):
-            data.Subset(words, wrong)
-    with pytest.raises(ConfigurationError, match="at least one data set"):
-        data.ConcatDataset([])
 
 
 @pytest.mark.parametrize(
@@ -87,12 +73,6 @@ def test_shares_are_rounded_as_pytorch_does(shares):
         found = [len(part) for part in data.random_split(range(n), shares)]
         assert sum(found) == n
         assert expected is None or found == [len(part) for part in expected]
-
-
-@pytest.mark.parametrize("lengths", [[5, 5], [-2, 14], [0.5, 0.6], [], [6.5, 5.5], [float("nan"), 12]])
-def test_random_split_refuses(lengths):
-    with pytest.raises(ConfigurationError, match="random_split: lengths must"):
-        data.random_split(range(12), lengths)
 
 
 def test_protocols_are_what_they_say():
@@ -165,9 +145,56 @@ def test_weighted_draws():
     assert all(abs(first[k] - 250 * weights[k]) < 5 * np.sqrt(250 * weights[k]) for k in (1, 2, 4))
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_batches_of_numbers(drop_last):
+    sampler = data.BatchSampler(data.SequentialSampler(range(7)), 3, drop_last)
+    assert list(sampler) == [[0, 1, 2], [3, 4, 5], *([] if drop_last else [[6]])]
+    assert len(sampler) == 3 - drop_last
+
+
+def order(**given):
+    return data.batches(**{"n": 10, "batch_size": 3, "seed": 0, "epoch": 0} | given)
+
+
+def loader(dataset=Y, **options):
+    return data.DataLoader(dataset, **options)
+
+
+class Stream:
+    def __iter__(self):
+        return iter(Y)
+
+
+REFUSED = {
+    OperandError: [
+        (data.TensorDataset, "at least one array"),
+        (lambda: data.TensorDataset([1, 2]), "argument 0 must be an array, got list"),
+        (lambda: loader(3), "got int"),
+        (lambda: loader(x for x in Y), "dataset: a generator is exhausted after one epoch"),
+        (lambda: loader(sampler=iter([1, 2])), "sampler: a list_iterator is exhausted"),
+        (lambda: loader(batch_sampler=5), "batch_sampler must be an object with __iter__, got int"),
+    ],
+    ShapeError: [
+        (lambda: data.TensorDataset(X, Y[:-1]), r"argument 0 of shape \(12, 2\) and argument 1 of shape \(11,\)"),
+        (lambda: data.TensorDataset(X, np.float64(1)), r"argument 1 of shape \(\)"),
+    ],
+    IndexRangeError: [(lambda: data.Subset("abcde", [0, 5]), "less than 5, got 5")],
+    DtypeError: [
+        (lambda: data.Subset("abcde", [0.0, 1.0]), "example indices must be integers"),
+        (lambda: data.Subset("abcde", [True, False]), "example indices must be integers"),
+    ],
+    DeviceUnavailableError: [(lambda: loader(device="cuda:77", backend="numpy"), "cuda:77")],
+    TypeError: [(lambda: len(loader(Stream())), "len")],
+    ConfigurationError: [
+        (lambda: data.ConcatDataset([]), "at least one data set"),
+        *(
+            (lambda lengths=lengths: data.random_split(range(12), lengths), "random_split: lengths must")
+            for lengths in ([5, 5], [-2, 14], [0.5, 0.6], [], [6.5, 5.5], [float("nan"), 12])
+        ),
+        *(
+            (lambda fraction=fraction: data.stratified_split(Y, fraction, 0), "between 0 and 1")
+            for fraction in (0.0, 1.0, -0.5, float("nan"))
+        ),
         (lambda: data.WeightedRandomSampler([1, -1], 2), "weights must be finite numbers of 0 or more"),
         (lambda: data.WeightedRandomSampler([1, np.nan], 2), "weights must be finite"),
         (lambda: data.WeightedRandomSampler([0, 0], 2), "cannot draw 2 examples with replacement: 0"),
@@ -176,18 +203,33 @@ def test_weighted_draws():
         (lambda: data.RandomSampler([], num_samples=3), "num_samples must be 0"),
         (lambda: data.RandomSampler(X, seed=2**64), "seed must be an integer below"),
         (lambda: data.BatchSampler(range(3), 0), "batch_size must be at least 1"),
+        # at the call, before the first batch
+        (lambda: order(batch_size=0), "batch_size must be at least 1"),
+        (lambda: order(seed=-1), "seed must not be negative"),
+        (lambda: order(seed=2**64), "seed must be an integer below 18446744073709551616"),
+        (lambda: order(epoch=-1), "epoch must not be negative"),
+        (lambda: order(epoch=1.5), "epoch must be an integer"),
+        (lambda: order(start=-1), "start must not be negative"),
+        (lambda: loader(batch_size=0), "batch_size must be at least 1"),
+        (lambda: loader(num_workers=-1), "num_workers must not be negative"),
+        (lambda: loader(num_workers=1, prefetch_factor=0), "prefetch_factor must be at least 1"),
+        (lambda: loader(prefetch_factor=2), "prefetch_factor requires threads"),
+        (lambda: loader(shuffle=True, sampler=[1]), "sampler replaces shuffle"),
+        (lambda: loader(batch_sampler=[[1]], batch_size=3, shuffle=True), "replaces batch_size, shuffle"),
+        (lambda: loader(batch_sampler=[[1]], sampler=[1], drop_last=True), "replaces sampler, drop_last"),
+        (lambda: loader(batch_size=None, drop_last=True), "drop_last requires batches"),
+        (lambda: loader(seed=-1), "seed must not be negative"),
+        (lambda: loader(Stream(), shuffle=True), "with __getitem__, got Stream"),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "call", "message"), [(error, *row) for error, rows in REFUSED.items() for row in rows]
 )
-def test_samplers_refuse(make, message):
-    with pytest.raises(ConfigurationError, match=message):
-        make()
-
-
-@pytest.mark.parametrize("drop_last", [False, True])
-def test_batches_of_numbers(drop_last):
-    sampler = data.BatchSampler(data.SequentialSampler(range(7)), 3, drop_last)
-    assert list(sampler) == [[0, 1, 2], [3, 4, 5], *([] if drop_last else [[6]])]
-    assert len(sampler) == 3 - drop_last
+def test_what_cannot_be_is_refused(error, call, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 # -- batches --

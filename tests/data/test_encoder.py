@@ -1,12 +1,14 @@
 """Tables as numbers: what is fitted to a training part, and what becomes of further tables."""
 
 import json
+import os
 import sys
 
 import numpy as np
 import pytest
 
 from agrad.data import TableEncoder, read_csv, read_parquet
+from agrad.data.encoder import check_memory
 from agrad.errors import ConfigurationError, DataError
 
 ROWS = 40
@@ -246,3 +248,10 @@ def test_parquet_is_encoded_as_text_is(tmp_path):
     parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
     encoder, _ = fitted(table)
     assert np.array_equal(encoder.transform(read_parquet(tmp_path / "t.parquet")), encoder.transform(table))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/meminfo"), reason="the system does not tell how much memory is left")
+def test_a_table_that_needs_too_much_memory_is_refused():
+    check_memory("a.csv", 10, 3, 8)
+    with pytest.raises(DataError, match=r"a.csv: 10,000,000,000 rows of 300 numbers need 12000.0 GB .* \(--drop\)"):
+        check_memory("a.csv", 10**10, 300, 4)

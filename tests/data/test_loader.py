@@ -13,7 +13,7 @@ import pytest
 
 import agrad
 from agrad import data
-from agrad.errors import ConfigurationError, DataError, DeviceUnavailableError, OperandError
+from agrad.errors import DataError
 
 X = np.arange(46.0).reshape(23, 2)
 Y = np.arange(23)
@@ -32,7 +32,7 @@ class Pictures(data.Dataset):
 
     def __getitem__(self, index):
         assert type(index) is int
-        time.sleep(0.002 if index % 3 else 0)  # threads finish in another order
+        time.sleep(0.0005 if index % 3 else 0)  # threads finish in another order
         return {"x": X[index] + 100 * self.epoch, "y": index}
 
 
@@ -211,43 +211,6 @@ def test_a_stream_of_each_threads_own_is_waited_for_by_the_thread():
         np.testing.assert_array_equal(np.concatenate([x.get() for x, _ in loader]), X)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch_size": 0}, "batch_size must be at least 1"),
-        ({"batch_size": 2.5}, "batch_size must be an integer"),
-        ({"num_workers": -1}, "num_workers must not be negative"),
-        ({"num_workers": 1, "prefetch_factor": 0}, "prefetch_factor must be at least 1"),
-        ({"prefetch_factor": 2}, "prefetch_factor requires threads"),
-        ({"shuffle": True, "sampler": [1]}, "sampler replaces shuffle"),
-        ({"batch_sampler": [[1]], "batch_size": 3, "shuffle": True}, "replaces batch_size, shuffle"),
-        ({"batch_sampler": [[1]], "sampler": [1], "drop_last": True}, "replaces sampler, drop_last"),
-        ({"batch_size": None, "drop_last": True}, "drop_last requires batches"),
-        ({"seed": -1}, "seed must not be negative"),
-        ({"seed": 2**64}, "seed must be an integer below 18446744073709551616"),
-        ({"dataset": Stream(), "shuffle": True}, "with __getitem__, got Stream"),
-    ],
-)
-def test_options_that_make_no_sense(options, message):
-    with pytest.raises(ConfigurationError, match=message):
-        data.DataLoader(**{"dataset": Y} | options)
-
-
-def test_no_data_set_and_no_device():
-    with pytest.raises(OperandError, match="got int"):
-        data.DataLoader(3)
-    with pytest.raises(OperandError, match="dataset: a generator is exhausted after one epoch"):
-        data.DataLoader(x for x in Y)
-    with pytest.raises(OperandError, match="sampler: a list_iterator is exhausted"):
-        data.DataLoader(Y, sampler=iter([1, 2]))
-    with pytest.raises(OperandError, match="batch_sampler must be an object with __iter__, got int"):
-        data.DataLoader(Y, batch_sampler=5)
-    with pytest.raises(DeviceUnavailableError, match="cuda:77"):
-        data.DataLoader(Y, device="cuda:77", backend="numpy")
-    with pytest.raises(TypeError, match="len"):
-        len(data.DataLoader(Stream()))
-
-
 # -- a loop that is continued --
 
 
@@ -274,7 +237,7 @@ def test_a_loop_goes_on_bit_for_bit(dataset, options, workers):
     whole = loop(data.DataLoader(dataset, num_workers=workers, **options), 3)
     assert len(whole) == 18
     assert (whole[0] == whole[6]) == isinstance(dataset, Stream)
-    for stop in (0, 1, 6, 8, 12, 17):
+    for stop in (0, 6, 8, 17):
         first = data.DataLoader(dataset, num_workers=workers, **options)
         found = loop(first, 3, stop) if stop else []
         state = {name: value.copy() for name, value in first.state_dict().items()}
