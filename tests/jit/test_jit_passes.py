@@ -9,6 +9,7 @@ import pytest
 from checker import assert_close, cotangents, host, outputs, random_like
 from crossing import each
 from jit_help import names, same_calls, traced
+from random_programs import outcomes_of
 from small_blocks import use_small_blocks
 from table import Case
 from test_jit import DIFFERENTIABLE
@@ -206,14 +207,11 @@ ROWS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.needs("scipy")
 @pytest.mark.usefixtures("small_blocks")
 def test_random_programs(pytestconfig: pytest.Config) -> None:
     """Value and gradients of random programs, in groups of small blocks, are those of the ordinary run."""
-    from random_programs.command import run_seed
-
     first = 1000 * (1 + pytestconfig.getoption("--round"))
-    found = [outcome for seed in range(first, first + 60) for outcome in run_seed(seed, ("jit",))]
+    found = [outcome for seed in range(first, first + 60) for outcome in outcomes_of(seed, ("jit",))]
     assert [outcome for outcome in found if outcome.fails] == []
     assert len(found) == 60
 
