@@ -22,7 +22,7 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "a loop of unknown length": ("NotDifferentiableError", r"^while_loop inside jit or vmap cannot be differentiated"),
     "a Tensor is written into a raw array": ("RefusedFunctionError", r"must be a Tensor, got ndarray"),
 }
-"""By kind: the error that refuses a program, and a part of its text. All but the last: if it picks by values or in scan."""
+"""By kind: the error that refuses a program, and a part of its text; most apply if it picks by values or in scan."""
 
 
 @dataclass(frozen=True)

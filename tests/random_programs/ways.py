@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from random_programs.comparing import Undecided, Wrong, host, product, same, size_of, slope_is
+from random_programs.comparing import Undecided, Wrong, apart, host, product, same, size_of, slope_is
 from random_programs.plain import PLAIN
 from random_programs.program import Program, Unfit
 
@@ -313,6 +313,7 @@ def jit(case: Case) -> None:
         (given, ys), gradient = traced(*xs)
         (expected, eager_ys), eager_gradient = eager(*xs)
         same(f"jitted value{what}", ys, [host(y) for y in eager_ys], case.exact)
+        apart(f"jitted result{what}", [*ys, *gradient], xs)
         same(f"jitted loss{what}", [given], [host(expected)], case.exact)
         same(f"jitted gradient{what}", gradient, [host(g) for g in eager_gradient], case.close)
 
@@ -417,6 +418,7 @@ def loop(case: Case) -> None:
     for what, run in runs:
         c, ys = run(given, xs)
         same(f"{what}: carry", c, last, case.exact)
+        apart(what, [*c, *ys], [*given, xs])
         if length:
             same(f"{what}: rows", ys, rows, case.exact)
     if not length:
