@@ -79,20 +79,6 @@ def test_scans(name: str, reverse: bool) -> None:
     assert not any(np.shares_memory(a, b) for i, a in enumerate(parts) for b in [*parts[:i], *kept, CONSTANT])
 
 
-@pytest.mark.parametrize("name", [name for name in STEPS if name not in ("integers and truth values", "large arrays")])
-def test_gradients(name: str) -> None:
-    step, init = STEPS[name]
-    xs = array(N, 4, seed=7)
-
-    def loss(init: Any, xs: Any) -> Any:
-        parts = agrad.tree.leaves(agrad.scan(step, init, xs))
-        return sum((agrad.sum(agrad.sin(part)) for part in parts), 0.0)
-
-    gradient = agrad.grad(loss, argnums=(0, 1))
-    for a, b in zip(*map(agrad.tree.leaves, (agrad.jit(gradient)(init, xs), gradient(init, xs))), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
-
-
 @pytest.mark.parametrize("start", [0.0, 5.0])
 def test_loops_with_a_condition(start: float) -> None:
     def f(x: Any) -> Any:
@@ -176,27 +162,3 @@ def test_choices_between_numbers_have_the_types_of_numpy(dtype: str, x: float) -
             for found, expected in zip(agrad.jit(f)(given), f(given), strict=True):
                 assert (type(found), found.dtype) == (type(expected), expected.dtype)
                 np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(
-    "step",
-    [
-        lambda c, x, y: c + x @ y,
-        lambda c, x, y: y + x @ c,
-        lambda c, x, y: c @ x + y,
-        lambda c, x, y: x @ y + x,
-        lambda c, x, y: x + y,
-        lambda c, x, y: c + c,
-        lambda c, x, y: c + x.T,
-    ],
-)
-def test_only_sums_are_left_to_the_end_of_a_loop(step: Any, reverse: bool) -> None:
-    def last(c: Any, x: Any, y: Any) -> Any:
-        return agrad.scan(lambda c, z: (step(c, *z), None), c, (x, y), reverse=reverse)[0]
-
-    given = array(3, 3), array(N, 3, 3, seed=1), array(N, 3, 3, seed=2)
-    gradient = agrad.grad(lambda *values: agrad.sum(agrad.sin(last(*values))), argnums=(0, 1, 2))
-    for f in (last, gradient):
-        for found, expected in zip(*map(agrad.tree.leaves, (agrad.jit(f)(*given), f(*given))), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-12)

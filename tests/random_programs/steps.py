@@ -36,6 +36,12 @@ WRITES = (
     "{p}.assign(({p} * 0.5).bare)",
     "total[...] = total * 0.5 + agrad.mean(x)",
 )
+EARLY = (
+    "{p}", "agrad.sin({p})", "{p} * 1.0", "{p} / 1", "agrad.flip({p} * 1.0)", "agrad.sin({p} * 1.0)",
+    "agrad.permute_dims({p}, tuple(range({p}.ndim))[::-1])", "agrad.exp(agrad.reshape({p}, (-1,))[::2]) * 0.5",
+    "agrad.sin(agrad.reshape({p}, (-1,)))", "agrad.sin(agrad.permute_dims({p}, tuple(range({p}.ndim))[::-1])) * 2.0",
+)  # fmt: skip
+"""What is computed of a parameter before its update, which does not change it."""
 RESULTS = (
     "{p}.detach() * 1.0", "agrad.reshape({p}.detach(), (-1,))", "{p}.grad", "x.T", "[{p}.detach(), {p}.detach()]",
     "total", "s",
@@ -56,7 +62,11 @@ def step_text(rng: random.Random, parameters: int, optimizers: int) -> str:
     zero = f"{optimizer}.zero_grad({rng.choice(['', '', 'set_to_none=False'])})"
     first = rng.random() < 0.4
     lines = [zero] if first else []
-    lines += [f"loss = {loss()}", "loss.backward()"]
+    early = f"ps[{rng.randrange(parameters)}].detach()"
+    lines += [f"early = {rng.choice(EARLY).format(p=early)}", f"loss = {loss()}"]
+    if rng.random() < 0.3:
+        lines.append(f"loss = loss + agrad.mean(early * 1.0) * agrad.sum({of('{p}')})")
+    lines.append("loss.backward()")
     if rng.random() < 0.2:
         lines += [f"again = {loss()}", "again.backward()"]
     if rng.random() < 0.2:
@@ -67,7 +77,13 @@ def step_text(rng: random.Random, parameters: int, optimizers: int) -> str:
         lines.append(zero)
     if rng.random() < 0.5:
         lines.append(f"with agrad.no_grad(): {of(rng.choice(WRITES))}")
-    results = ", ".join(["loss.detach()", *[of(rng.choice(RESULTS)) for _ in range(rng.choice([0, 1, 2]))]])
+    results = ", ".join(
+        [
+            "loss.detach()",
+            *["early"] * (rng.random() < 0.5),
+            *[of(rng.choice(RESULTS)) for _ in range(rng.choice([0, 1, 2]))],
+        ]
+    )
     return "\n    ".join(["def step(x, s):", *lines, f"return {results}"]) + "\n"
 
 

@@ -365,10 +365,11 @@ def jacobian(case: Case) -> None:
 def loop(case: Case) -> None:
     """Check scans of a program, eager and jitted, against a loop of NumPy, and their gradients.
 
-    An output that is like an input is carried on, as it is (often a view), added, or multiplied into it.
+    An output that is like an input is carried on, as it is (often a view), added, or multiplied into it. Carried values
+    that are alike may change places.
     """
     rng = np.random.default_rng(case.turn)
-    length, reverse, kinds = int(rng.integers(0, 5)), bool(rng.random() < 0.5), rng.integers(0, 4, 8).tolist()
+    length, reverse, kinds = int(rng.integers(0, 5)), bool(rng.random() < 0.5), rng.integers(0, 5, 8).tolist()
     sliced = len(case.inputs) > 1 and bool(rng.random() < 0.5)
     carry, last = case.fresh(), case.inputs[-1]
     xs = np.stack([np.asarray(last * (1 + 0.1 * k), last.dtype) for k in range(length)] or [last])[:length]
@@ -380,11 +381,12 @@ def loop(case: Case) -> None:
         given = (*c, x) if sliced else c
         ys = function(*[xp.asarray(v, copy=True) for v in given] if writes else given)
         new, left = [], [ys[i] for i in case.moving]
-        for old, kind in zip(c, kinds, strict=False):
-            found = [k for k, y in enumerate(left) if (y.shape, str(y.dtype)) == (old.shape, str(old.dtype))]
+        for k, (old, kind) in enumerate(zip(c, kinds, strict=False)):
+            found = [i for i, y in enumerate(left) if (y.shape, str(y.dtype)) == (old.shape, str(old.dtype))]
             y = left.pop(found[0]) if found else 0.5 * old
+            other = c[k - 1] if (c[k - 1].shape, c[k - 1].dtype) == (old.shape, old.dtype) else old
             square = old.ndim == 2 and old.shape[0] == old.shape[1]
-            new.append((y, 0.3 * y + old, old - y, old + 0.1 * (y @ old) if square else xp.tanh(y))[kind])
+            new.append((y, 0.3 * y + old, old - y, old + 0.1 * (y @ old) if square else xp.tanh(y), other)[kind])
         return tuple(new), tuple(ys)
 
     def scanned(c: Any, xs: Any) -> Any:

@@ -115,7 +115,7 @@ def test_a_changed_input_is_found(way: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(agrad, "sin", writes)
     outcome = run(one_sine(), way)
     # these are given stacked copies, or know what a body carries
-    kinds = {"vmap": "mapped gradient", "vmap_inside": "mapped tangent", "loop": "scan"}
+    kinds = {"vmap": "mapped gradient", "vmap_inside": "mapped tangent", "loop": "jitted scan"}
     assert (outcome.verdict, outcome.kind) == (WRONG, kinds.get(way, "an input changed"))
 
 
