@@ -97,9 +97,6 @@ class Level:
     derivative = True
     """True if it records derivatives, which ``no_grad`` turns off."""
 
-    stops = False
-    """True if it records a program of which derivatives may be taken later."""
-
     holds_tangents = False
     """True if the records of its Tensors are tangents."""
 
