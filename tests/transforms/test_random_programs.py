@@ -12,7 +12,6 @@ import pytest
 from random_programs import outcomes_of, ways_of
 from random_programs.comparing import Undecided, Wrong, slope_is
 from random_programs.outcomes import OK, REFUSED, UNDECIDED, UNFIT, WRONG, run
-from random_programs.plain import special
 from random_programs.program import CONSTANT, INPUT, OPERATIONS, Program, Step, generate
 from random_programs.reduce import reduce_failure, script
 from random_programs.steps import World, first_fault
@@ -21,14 +20,15 @@ from small_blocks import use_small_blocks
 
 import agrad
 
-SEEDS = int(os.environ.get("RANDOM_PROGRAMS", "200" if special else "80"))
-PIECES = 10
+SEEDS, PIECES = int(os.environ.get("RANDOM_PROGRAMS", "280")), 14
+WITH_SCIPY = [pytest.param(piece, marks=pytest.mark.needs("scipy")) for piece in range(4, PIECES)]
+"""Pieces of the seeds for which the operations of SciPy are needed. The others run without it, too."""
 MOST_UNDECIDED = 0.01
 STEPS, FEW_STEPS = 60, 3
 """The seeds of training steps on NumPy, and on libraries that compile each operation."""
 
 
-@pytest.mark.parametrize("piece", range(PIECES))
+@pytest.mark.parametrize("piece", [*range(4), *WITH_SCIPY])
 def test_programs(piece: int, pytestconfig: pytest.Config) -> None:
     start = SEEDS * pytestconfig.getoption("--round") + piece * SEEDS // PIECES
     counts: Counter[str] = Counter()
