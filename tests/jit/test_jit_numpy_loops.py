@@ -79,6 +79,20 @@ def test_scans(name: str, reverse: bool) -> None:
     assert not any(np.shares_memory(a, b) for i, a in enumerate(parts) for b in [*parts[:i], *kept, CONSTANT])
 
 
+@pytest.mark.parametrize("name", [name for name in STEPS if name not in ("integers and truth values", "large arrays")])
+def test_gradients(name: str) -> None:
+    step, init = STEPS[name]
+    xs = array(N, 4, seed=7)
+
+    def loss(init: Any, xs: Any) -> Any:
+        parts = agrad.tree.leaves(agrad.scan(step, init, xs))
+        return sum((agrad.sum(agrad.sin(part)) for part in parts), 0.0)
+
+    gradient = agrad.grad(loss, argnums=(0, 1))
+    for a, b in zip(*map(agrad.tree.leaves, (agrad.jit(gradient)(init, xs), gradient(init, xs))), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+
+
 @pytest.mark.parametrize("start", [0.0, 5.0])
 def test_loops_with_a_condition(start: float) -> None:
     def f(x: Any) -> Any:

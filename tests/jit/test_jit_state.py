@@ -299,6 +299,18 @@ def test_threads_share_a_jitted_function() -> None:
     assert forward.cache_info().misses == 8
 
 
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_gradient_that_is_the_parameter(name: str) -> None:
+    start, found = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32), []
+    for wrap in (lambda f: f, agrad.jit):
+        w = agrad.asarray(start.copy(), requires_grad=True)
+        step = wrap(descent(OPTIMIZERS[name]([w]), lambda w=w: agrad.sum(w * (w.detach() * 1.0))))
+        for _ in range(4):
+            step()
+        found.append(w)
+    close(*found, rtol=1e-4, atol=1e-5)
+
+
 def test_another_thread_does_not_compute_with_state_that_is_being_traced() -> None:
     model = network()
     x = np.ones((3, 5), np.float32)

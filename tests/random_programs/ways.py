@@ -404,7 +404,8 @@ def loop(case: Case) -> None:
     def total(run: Callable[..., Any]) -> Callable[..., Any]:
         def loss(c: Any, xs: Any) -> Any:
             last, rows = run(c, xs)
-            return weighted(agrad, [*last, *[rows[i] for i in case.moving]])
+            ends = last if kinds[-1] else ()  # of some carried values nothing is differentiated
+            return weighted(agrad, [*ends, *[rows[i] for i in case.moving]])
 
         return loss
 
