@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import agrad
+from agrad import nn, optim, random
 from agrad.jit.api import Jitted
 from agrad.jit.program import Program
 
@@ -77,6 +78,26 @@ def descent(optimizer: Any, loss_of: Function, zero: str = "last") -> Function:
         return loss
 
     return step
+
+
+def classifying(make: Function, dtype: Any = "float32", drop: float = 0.0) -> tuple[Function, Any]:
+    """Return a training step of a small classifier, and its model, optimizer and generator. ``make``: the optimizer."""
+    rng = random.Generator(3)
+    layers = [nn.Linear(6, 5, rng=rng, dtype=dtype), nn.ReLU(), nn.Dropout(drop, rng=rng)]
+    model = nn.Sequential(*layers, nn.Linear(5, 3, rng=rng, dtype=dtype))
+    optimizer = make(list(model.parameters()))
+    scale = optimizer if isinstance(optimizer, optim.LossScale) else lambda loss: loss
+
+    def step(x: Any, labels: Any) -> Any:
+        logits = model(x)
+        loss = agrad.cross_entropy(logits, labels)
+        scale(loss).backward()
+        optimizer.step()
+        for parameter in model.parameters():
+            parameter.grad = None
+        return loss, agrad.sum(agrad.astype(agrad.argmax(logits, axis=1) == labels, agrad.int64))
+
+    return step, (model, optimizer, rng)
 
 
 def in_threads(work: Callable[[int], None], count: int) -> None:

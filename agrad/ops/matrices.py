@@ -127,9 +127,9 @@ def check_matrices(x: Any, name: str, argument: str = "x", *, square: bool = Fal
 
 
 def differentiated(x: Any) -> bool:
-    """Return True if a transform records operations on ``x``."""
+    """Return True if operations on ``x`` are differentiated, or may be later."""
     while isinstance(x, Tensor):
-        if x.node is not None and x.level.derivative:
+        if x.node is not None and (x.level.derivative or getattr(x.level, "stops", False)):
             return True
         x = x.data
     return False

@@ -48,9 +48,9 @@ def jobs(round_: int, processes: int) -> list[Job]:
             rest = ["--backend", names, "--only", names, "--few", str(few), *table_of_cases()]
             found.append(Job(f"the table on {names}", pytest + rest))
     seeds = f"{round_ * PROGRAMS}:{(round_ + 1) * PROGRAMS}"
-    programs = ["tests/random_programs", "--ways", "turns", "--jobs", str(processes), "--seeds", seeds]
+    programs = ["tests/random_programs", "--jobs", str(processes), "--seeds", seeds]
     found.append(Job("random programs", [sys.executable, *programs]))
-    found.append(Job("random training steps", [*pytest, "tests/jit/test_random_steps.py"]))
+    found.append(Job("random training steps", [*pytest, "tests/transforms/test_random_programs.py", "-k", "steps"]))
     return found
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
-from jit_help import in_threads
+from jit_help import classifying, in_threads
 
 import agrad
-from agrad import nn, optim, random
+from agrad import optim, random
 from agrad.errors import BackendUnavailableError, ConfigurationError, TracedValueError
 
 needs_jax = pytest.mark.needs("jax")
@@ -227,31 +227,11 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def stepper(name: str, dtype: Any, drop: float = 0.3) -> tuple[Callable[[Any, Any], Any], Any]:
-    """A training step of a small model, the same one at each call of this function, and its parts."""
-    rng = random.Generator(3)
-    layers = [nn.Linear(6, 5, rng=rng, dtype=dtype), nn.ReLU(), nn.Dropout(drop, rng=rng)]
-    model = nn.Sequential(*layers, nn.Linear(5, 3, rng=rng, dtype=dtype))
-    optimizer = OPTIMIZERS[name](list(model.parameters()))
-    scale = optimizer if isinstance(optimizer, optim.LossScale) else lambda loss: loss
-
-    def step(x: Any, labels: Any) -> Any:
-        logits = model(x)
-        loss = agrad.cross_entropy(logits, labels)
-        scale(loss).backward()
-        optimizer.step()
-        for parameter in model.parameters():
-            parameter.grad = None
-        return loss, agrad.sum(agrad.argmax(logits, axis=1) == labels)
-
-    return step, (model, optimizer, rng)
-
-
 @needs_jax
 @pytest.mark.parametrize("dtype", [agrad.float32, agrad.float64])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_steps_and_their_state(name: str, dtype: Any) -> None:
-    (plain, right), (step, got) = stepper(name, dtype), stepper(name, dtype)
+    (plain, right), (step, got) = (classifying(OPTIMIZERS[name], dtype, 0.3) for _ in range(2))
     jitted, labels = compiled(step), np.asarray([0, 1, 2, 0, 1, 2, 0, 1])
     for seed in range(4):
         x = array(8, 6, dtype=np.float32 if dtype == agrad.float32 else np.float64, seed=seed)

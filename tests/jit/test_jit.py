@@ -96,6 +96,16 @@ def test_gradients(case: Case, place: Any) -> None:
     assert inside.cache_info()[:2] == inner.cache_info()[:2] == (1, 1)
 
 
+@pytest.mark.parametrize("name", ["svdvals", "eigvalsh", "pinv", "matrix_norm"])
+def test_operations_that_choose_a_method_when_differentiated(name: str) -> None:
+    """In a branch inside ``jit`` the derivative is taken of the recorded program."""
+    x, options = np.random.default_rng(0).standard_normal((3, 3)), {"ord": "nuc"} if name == "matrix_norm" else {}
+    f = lambda x: agrad.sum(agrad.cos(getattr(agrad.linalg, name)(x + x.T, **options)))  # noqa: E731
+    branch = agrad.jit(lambda x: agrad.cond(agrad.sum(x) < 100, f, agrad.sum, x))
+    for got in (agrad.grad(branch)(x), agrad.jit(agrad.grad(branch))(x)):
+        assert_close(got, agrad.grad(f)(x), name, 1e-12)
+
+
 @each(REFUSED)
 def test_shapes_that_depend_on_values(case: Case) -> None:
     arguments = case.arguments()

@@ -26,75 +26,128 @@ def scaled(x: Any, n: Any = 1, params: Any = None, rate: Any = 0.5) -> Any:
     return y if params is None else y * agrad.sum(agrad.asarray(params["a"]))
 
 
-ARGUMENTS: dict[str, tuple[Callable[[], Any], Callable[[], Any], list[str]]] = {
-    "shape": (lambda: (ones(4, 3),), lambda: (ones(2, 3),), ["x: Tensor float32[4,3] -> Tensor float32[2,3]"]),
-    "dtype": (
-        lambda: (ones(3),),
-        lambda: (ones(3, dtype=agrad.int32),),
-        ["x: Tensor float32[3] -> Tensor int32[3]"],
-    ),
-    "Tensor": (lambda: (ones(3).data,), lambda: (ones(3),), ["x: float32[3] -> Tensor float32[3]"]),
-    "static": (lambda: (ones(3), 3), lambda: (ones(3), 4), ["n (static): 3 -> 4"]),
-    "number": (lambda: (ones(3), 3), lambda: (ones(3), 4.0), ["n: 3 -> float"]),
+def first_part(x: Any, n: Any, params: Any) -> Any:
+    return x * n * agrad.sum(params["a"][0])
+
+
+def in_sum(x: Any, *more: Any, **named: Any) -> Any:
+    return x + sum(more) + sum(named.values())
+
+
+def by_mode(x: Any, mode: str, *, count: Any) -> Any:
+    return x * count if mode == "a" else x
+
+
+def flattened(x: Any) -> Any:
+    y = agrad.reshape(x, (-1,))
+    y[0] = 1.0
+    return x
+
+
+def leaf(x: Any) -> Any:
+    return agrad.asarray(x.data, requires_grad=True)
+
+
+F32, LAYOUT = "Tensor float32", "the layout of an array in memory, which decides if a result is a view"
+STATIC = {"static_argnames": ("mode", "count")}
+Calls = Callable[[], list[tuple[Any, ...]]]
+ARGUMENTS: dict[str, tuple[Callable[..., Any], dict[str, Any], Calls, list[str]]] = {
+    "shape": (scaled, {}, lambda: [(ones(4, 3),), (ones(2, 3),)], [f"x: {F32}[4,3] -> {F32}[2,3]"]),
+    "dtype": (scaled, {}, lambda: [(ones(3),), (ones(3, dtype=agrad.int32),)], [f"x: {F32}[3] -> Tensor int32[3]"]),
+    "Tensor": (scaled, {}, lambda: [(ones(3).data,), (ones(3),)], [f"x: float32[3] -> {F32}[3]"]),
+    "static": (scaled, {}, lambda: [(ones(3), 3), (ones(3), 4)], ["n (static): 3 -> 4"]),
+    "number": (scaled, {}, lambda: [(ones(3), 3), (ones(3), 4.0)], ["n: 3 -> float"]),
     "gradient": (
-        lambda: (ones(3),),
-        lambda: (agrad.asarray(ones(3).data, requires_grad=True),),
-        ["x: Tensor float32[3] -> Tensor float32[3] that requires a gradient"],
+        scaled, {}, lambda: [(ones(3),), (leaf(ones(3)),)], [f"x: {F32}[3] -> {F32}[3] that requires a gradient"],
     ),
     "new key": (
-        lambda: (ones(3), 1, {"a": ones(2)}),
-        lambda: (ones(3), 1, {"a": ones(2), "b": ones(2)}),
+        scaled, {}, lambda: [(ones(3), 1, {"a": ones(2)}), (ones(3), 1, {"a": ones(2), "b": ones(2)})],
         ["structure of params: key 'b' new"],
     ),
     "inside": (
-        lambda: (ones(3), 1, {"a": [ones(2), ones(2)]}),
-        lambda: (ones(3), 1, {"a": [ones(2), ones(1)]}),
-        ["params['a'][1]: Tensor float32[2] -> Tensor float32[1]"],
+        first_part, {}, lambda: [(ones(3), 1, {"a": [ones(2), ones(2)]}), (ones(3), 1, {"a": [ones(2), ones(1)]})],
+        [f"params['a'][1]: {F32}[2] -> {F32}[1]"],
     ),
     "parts": (
-        lambda: (ones(3), 1, {"a": [ones(2), ones(2)]}),
-        lambda: (ones(3), 1, {"a": [ones(2)]}),
+        first_part, {}, lambda: [(ones(3), 1, {"a": [ones(2), ones(2)]}), (ones(3), 1, {"a": [ones(2)]})],
         ["structure of params['a']: 2 parts -> 1 parts"],
     ),
     "container": (
-        lambda: (ones(3), 1, {"a": [ones(2)]}),
-        lambda: (ones(3), 1, {"a": (ones(2),)}),
+        first_part, {}, lambda: [(ones(3), 1, {"a": [ones(2)]}), (ones(3), 1, {"a": (ones(2),)})],
         ["structure of params['a']: list -> tuple"],
     ),
     "None": (
-        lambda: (ones(3), 1, {"a": ones(2)}),
-        lambda: (ones(3), 1, None),
-        ["structure of params: dict -> None"],
+        scaled, {}, lambda: [(ones(3), 1, {"a": ones(2)}), (ones(3), 1, None)], ["structure of params: dict -> None"],
     ),
-    "count": (lambda: (ones(3),), lambda: (ones(3), 1), ["positional arguments: 1 -> 2"]),
-}
+    "count": (scaled, {}, lambda: [(ones(3),), (ones(3), 1)], ["positional arguments: 1 -> 2"]),
+    "the nearest": (
+        agrad.add, {}, lambda: [(ones(2, 1), ones(2)), (ones(2, 2), ones(2)), (ones(2, 1), ones(1))],
+        [f"x2: {F32}[2] -> {F32}[1]"],
+    ),
+    "static names": (
+        by_mode, STATIC, lambda: [(ones(2), "a", {"count": 2}), (ones(2), "b", {"count": 2})],
+        ["mode (static): 'a' -> 'b'"],
+    ),
+    "static keyword": (
+        by_mode, STATIC, lambda: [(ones(2), "b", {"count": 3}), (ones(2), "b", {"count": 3.0})],
+        ["count (static): 3 -> 3.0"],
+    ),
+    "names": (
+        in_sum, {}, lambda: [(ones(2), 1.0, {"a": 1.0}), (ones(2), 1.0, {"b": 1.0})],
+        ["argument a: left out", "argument b: new"],
+    ),
+    "further": (in_sum, {}, lambda: [(ones(2), 1.0, {}), (ones(2), 1, {})], ["argument 1: float -> 1"]),
+    "one twice": (
+        agrad.add, {}, lambda: [(ones(3), ones(3)), (ones(3),) * 2], ["other arguments are one and the same Tensor"],
+    ),
+    "removed": (
+        scaled, {"cache_size": 1}, lambda: [(ones(2),), (ones(3),), (ones(2),)],
+        ["its program was removed: the last 1 are kept (cache_size)"],
+    ),
+    "a sign": (
+        scaled, {}, lambda: [(ones(3), 2, None, rate) for rate in (0.1, 0.2, -0.1)],
+        ["gt(rate, 0), which the trace read: True -> False"],
+    ),
+    "a number read": (
+        lambda x, rate: x * float(np.sin(rate)), {}, lambda: [(ones(3), 0.1), (ones(3), 0.2)],
+        ["rate, which the trace read: 0.1 -> 0.2"],
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_arguments(name: str, backend: str) -> None:
-    first, second, expected = ARGUMENTS[name]
-    if name in ("inside", "parts", "container"):
-        made = agrad.jit(lambda x, n, params: x * n * agrad.sum(params["a"][0]))
-    else:
-        made = agrad.jit(scaled)
-    made(*first())
-    made(*second())
+    function, options, calls, expected = ARGUMENTS[name]
+    made = agrad.jit(function, **options)
+    for args in calls():
+        named = args[-1] if isinstance(args[-1], dict) and function in (by_mode, in_sum) else {}
+        made(*(args[:-1] if args[-1] is named else args), **named)
     assert reasons(made) == expected
 
 
-def test_one_trace_says_for_which_arguments() -> None:
-    made = agrad.jit(scaled)
-    assert str(made.explain()) == "jit(scaled) was not traced yet"
-    for _ in range(3):
-        made(np.ones((4, 3)), 2)
-    assert str(made.explain()) == "jit(scaled) was traced once, for x: float64[4,3], n = 2; programs found: 2"
-    assert made.explain().reasons == [[]]
+@pytest.mark.parametrize(
+    ("function", "options", "first", "second", "expected"),
+    [
+        (lambda x, y: x + y, {"donate_argnums": 0}, lambda x: x, lambda x: x[:],
+         "the donated leaves that may be overwritten: (0,) -> ()"),
+        (lambda x, _: flattened(x), {}, agrad.asarray, lambda x: agrad.asarray(np.asfortranarray(x)), LAYOUT),
+    ],
+)  # fmt: skip
+def test_memory_of_arguments(function: Any, options: Any, first: Any, second: Any, expected: str) -> None:
+    made = agrad.jit(function, **options)
+    for place in (first, second):
+        made(place(np.ones((3, 4))), np.ones((3, 4)))
+    assert reasons(made) == [expected]
 
 
 def test_the_text_lists_all_traces() -> None:
     made = agrad.jit(scaled)
-    for size in (3, 3, 4):
-        made(np.ones(size))
+    assert str(made.explain()) == "jit(scaled) was not traced yet"
+    for _ in range(2):
+        made(np.ones(3))
+    assert str(made.explain()) == "jit(scaled) was traced once, for x: float64[3]; programs found: 1"
+    assert made.explain().reasons == [[]]
+    made(np.ones(4))
     made(np.ones(4), 2)
     assert str(made.explain()).splitlines() == [
         "jit(scaled) was traced 3 times; programs found: 1",
@@ -104,14 +157,6 @@ def test_the_text_lists_all_traces() -> None:
         "3. x: float64[4], n = 2",
         "     positional arguments: 1 -> 2",
     ]
-
-
-def test_the_nearest_signature_is_compared() -> None:
-    made = agrad.jit(lambda x, y: x + y)
-    made(np.ones((2, 1)), np.ones(2))
-    made(np.ones((2, 1), np.float32), np.ones(2, np.float32))
-    made(np.ones((2, 1)), np.ones(3))
-    assert reasons(made) == ["y: float64[2] -> float64[3]"]
 
 
 def test_the_last_traces_are_kept_with_their_numbers() -> None:
@@ -132,27 +177,6 @@ def test_many_arguments_are_shortened() -> None:
     assert str(made.explain()).count("and 4 more") == 3
 
 
-def test_static_arguments() -> None:
-    made = agrad.jit(lambda x, mode, *, count: x * count if mode == "a" else x, static_argnames=("mode", "count"))
-    made(np.ones(2), "a", count=2)
-    made(np.ones(2), "b", count=2)
-    assert reasons(made) == ["mode (static): 'a' -> 'b'"]
-    made(np.ones(2), "b", count=3)
-    assert reasons(made) == ["count (static): 2 -> 3"]
-    assert made.explain().signatures[-1] == "mode = 'b', count = 3, x: float64[2]"
-    made(np.ones(2), "b", count=3.0)
-    assert reasons(made) == ["count (static): 3 -> 3.0"]
-
-
-def test_keywords_and_further_arguments() -> None:
-    made = agrad.jit(lambda x, *more, **named: x + sum(more) + sum(named.values()))
-    made(np.ones(2), 1.0, a=1.0)
-    made(np.ones(2), 1.0, b=1.0)
-    assert reasons(made) == ["argument a: left out", "argument b: new"]
-    made(np.ones(2), 1, b=1.0)
-    assert reasons(made) == ["argument 1: float -> 1"]
-
-
 def test_recording_and_selection() -> None:
     made = agrad.jit(lambda x: x * agrad.ones(3))
     made(np.ones(3))
@@ -166,25 +190,6 @@ def test_recording_and_selection() -> None:
     with agrad.use_backend("array_api_strict"):
         made(3)
     assert reasons(made) == ["the selected backend: numpy -> array_api_strict"]
-
-
-def test_donation_and_one_tensor_twice() -> None:
-    made = agrad.jit(lambda x, y: x + y, donate_argnums=0)
-    x = np.ones(3)
-    made(x, np.ones(3))
-    made(x[:], np.ones(3))  # a view may not be overwritten
-    assert reasons(made) == ["the donated leaves that may be overwritten: (0,) -> ()"]
-    made = agrad.jit(lambda x, y: x + y)
-    made(ones(3), ones(3))
-    made(*(ones(3),) * 2)
-    assert reasons(made) == ["other arguments are one and the same Tensor"]
-
-
-def test_a_program_that_was_removed() -> None:
-    made = agrad.jit(lambda x: x + 1, cache_size=1)
-    for size in (2, 3, 2):
-        made(np.ones(size))
-    assert reasons(made) == ["its program was removed: the last 1 are kept (cache_size)"]
 
 
 # ------------------------------------------------------------------ state
@@ -260,17 +265,6 @@ def test_values_that_the_function_reads() -> None:
     assert reasons(made) == ["the variable shift: 1 -> 2"]
 
 
-def test_numbers_that_the_trace_read() -> None:
-    made = agrad.jit(scaled)
-    for rate in (0.1, 0.2, -0.1):
-        made(np.ones(3), 2, None, rate)
-    assert reasons(made) == ["gt(rate, 0), which the trace read: True -> False"]
-    made = agrad.jit(lambda x, rate: x * np.sin(rate))
-    made(np.ones(3), 0.1)
-    made(np.ones(3), 0.2)
-    assert reasons(made) == ["rate, which the trace read: 0.1 -> 0.2"]
-
-
 def test_attributes_of_stateful_objects() -> None:
     class Counter:
         traced_attributes = ("count",)
@@ -312,18 +306,6 @@ def test_an_argument_that_is_a_captured_tensor() -> None:
     assert reasons(made) == ["x: another Tensor -> w"]
     made(agrad.asarray(np.ones((3, 3))[0], requires_grad=True))
     assert made.cache_info().misses == 2
-
-
-def test_the_layout_of_memory() -> None:
-    def f(x: Any) -> Any:
-        y = agrad.reshape(x, (-1,))
-        y[0] = 1.0
-        return x
-
-    made = agrad.jit(f)
-    made(agrad.asarray(np.ones((3, 4))))
-    made(agrad.asarray(np.ones((4, 3)).T))
-    assert reasons(made) == ["the layout of an array in memory, which decides if a result is a view"]
 
 
 def test_a_trace_that_fails_is_not_counted() -> None:

@@ -176,27 +176,3 @@ def test_choices_between_numbers_have_the_types_of_numpy(dtype: str, x: float) -
             for found, expected in zip(agrad.jit(f)(given), f(given), strict=True):
                 assert (type(found), found.dtype) == (type(expected), expected.dtype)
                 np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(
-    "step",
-    [
-        lambda c, x, y: c + x @ y,
-        lambda c, x, y: y + x @ c,
-        lambda c, x, y: c @ x + y,
-        lambda c, x, y: x @ y + x,
-        lambda c, x, y: x + y,
-        lambda c, x, y: c + c,
-        lambda c, x, y: c + x.T,
-    ],
-)
-def test_only_sums_are_left_to_the_end_of_a_loop(step: Any, reverse: bool) -> None:
-    def last(c: Any, x: Any, y: Any) -> Any:
-        return agrad.scan(lambda c, z: (step(c, *z), None), c, (x, y), reverse=reverse)[0]
-
-    given = array(3, 3), array(N, 3, 3, seed=1), array(N, 3, 3, seed=2)
-    gradient = agrad.grad(lambda *values: agrad.sum(agrad.sin(last(*values))), argnums=(0, 1, 2))
-    for f in (last, gradient):
-        for found, expected in zip(*map(agrad.tree.leaves, (agrad.jit(f)(*given), f(*given))), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-12)

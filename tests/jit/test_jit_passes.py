@@ -9,6 +9,7 @@ import pytest
 from checker import assert_close, cotangents, host, outputs, random_like
 from crossing import each
 from jit_help import names, same_calls, traced
+from random_programs import outcomes_of
 from small_blocks import use_small_blocks
 from table import Case
 from test_jit import DIFFERENTIABLE
@@ -18,7 +19,7 @@ from agrad.jit.lower.numpy.program import lower_numpy
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.algebra import simplified, without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
-from agrad.jit.passes.fusion import Group, with_groups
+from agrad.jit.passes.fusion import with_groups
 from agrad.jit.program import Instruction, Program, interpret
 from agrad.registry import PRIMITIVES
 
@@ -41,46 +42,75 @@ def same(program: Program, better: Program, *inputs: Any, exact: bool = True) ->
             np.testing.assert_array_equal(x, before, err_msg="the program wrote into its input")
 
 
-def test_dead_code() -> None:
-    def f(x: Any) -> Any:
-        agrad.exp(agrad.sin(x))
-        return agrad.unstack(agrad.stack([x, agrad.cos(x)]))[0]
-
-    program = traced(f, X)
-    better = without_dead_code(program)
-    assert {"exp", "sin"} <= set(names(program))
-    assert not {"exp", "sin"} & set(names(better))
-    same(program, better, X)
+def half_dead(x: Any) -> Any:
+    agrad.exp(agrad.sin(x))
+    return agrad.unstack(agrad.stack([x, agrad.cos(x)]))[0]
 
 
-def test_dead_code_keeps_the_outputs_that_are_used() -> None:
-    program = traced(lambda x: agrad.linalg.qr(x)[1], X)
-    better = without_dead_code(program)
-    (instruction,) = better.instructions
-    assert instruction.outputs[0] is None and instruction.outputs[1] is not None
-    same(program, better, X)
+def fused(x: Any) -> Any:
+    y = agrad.exp(agrad.sin(x) * 2) + 1
+    return agrad.sum(agrad.tanh(y)), y
 
 
-def test_common_subexpressions() -> None:
-    program = traced(lambda x: agrad.sin(x) * agrad.sin(x) + agrad.sum(x, axis=0) + agrad.sum(x, axis=0), X)
-    better = without_repetition(program)
-    assert names(better).count("sin") == names(better).count("sum") == 1
-    same(program, better, X)
+def repeated(x: Any, y: Any) -> Any:
+    return (x * y) @ (y * x).T, (x + y) @ (y + x).T, (x - y) @ (y - x).T, agrad.sum(x, axis=0) + agrad.sum(x, axis=0)
 
 
-def test_operands_in_another_order_are_the_same_computation() -> None:
-    y = X[::-1] + 1
-    program = traced(lambda x, y: ((x * y) @ (y * x).T, (x + y) @ (y + x).T, (x - y) @ (y - x).T), X, y)
-    better = without_repetition(program)
-    assert [names(better).count(name) for name in ("multiply", "add", "subtract")] == [1, 1, 2]
-    same(program, better, X, y)
-    assert names(without_repetition(traced(lambda x, y: (x * y) @ (y * x).T, X * 1j, y))).count("multiply") == 2
+def distinct(x: Any) -> Any:
+    return agrad.sum(x, axis=0), agrad.sum(x, axis=1), x * 0.0, x * -0.0, x + 1, x + 1.0
 
 
-def test_repetition_that_is_none() -> None:
-    """Other settings, other numbers, and results that are two arrays of the caller's."""
-    program = traced(lambda x: (agrad.sum(x, axis=0), agrad.sum(x, axis=1), x * 0.0, x * -0.0, x + 1, x + 1.0), X)
-    assert len(without_repetition(program).instructions) == 6
+def of_one_value(x: Any) -> Any:
+    return x * agrad.exp(agrad.sin(agrad.broadcast_to(agrad.sum(x), (4, 3))))
+
+
+def filled(x: Any) -> Any:
+    return agrad.where(x > 0, x * x, agrad.full_like(x, 2.0)) + agrad.zeros_like(x)
+
+
+PASSES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Callable[[Program], Program]], str]] = {
+    "dead code": (half_dead, (X,), [without_dead_code], "cos stack unstack"),
+    "outputs that are used": (lambda x: agrad.linalg.qr(x)[1], (X,), [without_dead_code], "linalg.qr"),
+    "common subexpressions": (
+        repeated, (X, X[::-1] + 1), [without_repetition],
+        "multiply permute_dims matmul add permute_dims matmul subtract subtract permute_dims matmul sum add",
+    ),
+    "complex products in another order": (
+        lambda x, y: (x * y) @ (y * x).T, (X * 1j, X + 1), [without_repetition],
+        "multiply multiply permute_dims matmul",
+    ),
+    "no repetition": (distinct, (X,), [without_repetition], "sum sum multiply multiply add add"),
+    "filled arrays": (filled, (X,), [without_broadcasts, without_dead_code], "greater multiply where add"),
+    "of one value": (of_one_value, (X,), [without_broadcasts, without_dead_code], "sum sin exp multiply"),
+    "a filled result": (
+        lambda x: (agrad.broadcast_to(agrad.sum(x), (4, 3)), agrad.ones_like(x) * 2), (X,),
+        [without_broadcasts, without_dead_code], "sum broadcast_to multiply",
+    ),
+    "simpler operations": (
+        lambda x, y: (agrad.sin(x * 1 * 1.0) + y**2, y * 1), (X, X + 1), [simplified, without_dead_code],
+        "sin square add multiply",
+    ),
+    "fusion": (fused, (X,), [with_groups(1)], "fused[sin multiply exp add tanh sum]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_passes(name: str) -> None:
+    f, args, passes, expected = PASSES[name]
+    program = better = traced(f, *args)
+    for run in passes:
+        better = run(better)
+    assert " ".join(names(better)) == expected
+    assert [np.shape(out) for out in interpret(better, args)] == [np.shape(out) for out in interpret(program, args)]
+    same(program, better, *args, exact=name not in ("fusion", "simpler operations"))
+    if name == "outputs that are used":
+        assert [out is None for out in better.instructions[0].outputs] == [True, False]
+    if name in ("filled arrays", "of one value"):
+        assert not [v for v in better.constants if v.shape]
+        assert [i.results[0].shape for i in better.instructions if i.name in ("sin", "exp")] in ([], [(), ()])
+
+
+def test_results_that_are_the_same_are_two_arrays() -> None:
     a, b = agrad.jit(lambda x: (agrad.sin(x), agrad.sin(x)))(X)
     a[...] = 0
     np.testing.assert_array_equal(b, np.sin(X))
@@ -103,60 +133,9 @@ def test_constant_folding() -> None:
     same(program, better, X)
 
 
-def test_filled_arrays_become_single_values() -> None:
-    program = traced(lambda x: agrad.where(x > 0, x * x, agrad.full_like(x, 2.0)) + agrad.zeros_like(x), X)
-    better = without_dead_code(without_broadcasts(program))
-    filled = [v for v in program.constants if v.shape]
-    assert filled and not [v for v in better.constants if v.shape]
-    assert "broadcast_to" not in names(better)
-    same(program, better, X)
-
-
-def test_what_is_computed_of_one_value_stays_one_value() -> None:
-    program = traced(lambda x: x * agrad.exp(agrad.sin(agrad.broadcast_to(agrad.sum(x), (4, 3)))), X)
-    better = without_dead_code(without_broadcasts(program))
-    assert [(i.name, i.results[0].shape) for i in better.instructions] == [
-        ("sum", ()), ("sin", ()), ("exp", ()), ("multiply", (4, 3)),
-    ]  # fmt: skip
-    same(program, better, X)
-
-
-def test_a_filled_array_that_is_a_result_stays_an_array() -> None:
-    program = traced(lambda x: (agrad.broadcast_to(agrad.sum(x), (4, 3)), agrad.ones_like(x) * 2), X)
-    better = without_dead_code(without_broadcasts(program))
-    assert [np.shape(out) for out in interpret(better, [X])] == [(4, 3), (4, 3)]
-    same(program, better, X)
-
-
-def test_simpler_operations() -> None:
-    def f(x: Any, y: Any) -> Any:
-        return agrad.sin(x * 1 * 1.0) + y**2, y * 1
-
-    program = traced(f, X, X + 1)
-    better = without_dead_code(simplified(program))
-    assert names(better) == ["sin", "square", "add", "multiply"]
-    expected = interpret(program, [X, X + 1])
-    got = lower_numpy(better)([X, X + 1])
-    for a, b in zip(got, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-15)
-    assert got[1] is not X
-
-
 def test_weak_numbers_keep_their_meaning() -> None:
     """A power of a number or an integer is not simplified away where it would change the dtype."""
     same_calls(lambda x: (x * 1, x**2, x / 1), (np.arange(4),), rtol=0)
-
-
-def test_fusion_makes_one_instruction() -> None:
-    def f(x: Any) -> Any:
-        y = agrad.exp(agrad.sin(x) * 2) + 1
-        return agrad.sum(agrad.tanh(y)), y
-
-    program = traced(f, X)
-    better = with_groups(1)(program)
-    assert len(better.instructions) == 1 and isinstance(better.instructions[0].operation, Group)
-    assert "fused[sin multiply exp add tanh sum]" in str(better)
-    same(program, better, X, exact=False)
 
 
 # ---------------------------------------------------------------- all rows, in groups of small blocks
@@ -207,14 +186,11 @@ ROWS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.needs("scipy")
 @pytest.mark.usefixtures("small_blocks")
 def test_random_programs(pytestconfig: pytest.Config) -> None:
     """Value and gradients of random programs, in groups of small blocks, are those of the ordinary run."""
-    from random_programs.command import run_seed
-
     first = 1000 * (1 + pytestconfig.getoption("--round"))
-    found = [outcome for seed in range(first, first + 60) for outcome in run_seed(seed, ("jit",))]
+    found = [outcome for seed in range(first, first + 60) for outcome in outcomes_of(seed, ("jit",))]
     assert [outcome for outcome in found if outcome.fails] == []
     assert len(found) == 60
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import close, same_steps
+from jit_help import classifying, close, same_steps
 
 import agrad
-from agrad import nn, optim
+from agrad import optim
 from agrad.errors import ConfigurationError
 
 pytestmark = pytest.mark.needs("torch")
@@ -42,25 +42,6 @@ def array(*shape: int, seed: int = 0) -> Any:
     return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
 
 
-def stepper(make: Callable[[Any], Any], drop: float = 0.0) -> tuple[Callable[[Any, Any], Any], Any]:
-    """A training step of a small model, the same one at each call of this function, and the model."""
-    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Dropout(drop, rng=agrad.random.Generator(3)), nn.Linear(5, 3))
-    state, rng = model.state_dict(), np.random.default_rng(0)
-    weights = {k: rng.normal(size=v.shape).astype(v.dtype) for k, v in state.items() if v.dtype.kind == "f"}
-    model.load_state_dict(state | weights)
-    optimizer = make(model.parameters())
-
-    def step(x: Any, labels: Any) -> Any:
-        logits = model(x)
-        loss = agrad.cross_entropy(logits, labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss, agrad.sum(agrad.astype(agrad.argmax(logits, axis=1) == labels, agrad.int32))
-
-    return step, model
-
-
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
     "a rate that changes": lambda p: optim.SGD(p, lr=lambda step: 0.1 * 0.7**step, momentum=0.9),
     "Adam": lambda p: optim.Adam(p, lr=0.05),
@@ -78,7 +59,7 @@ def compare(make: Callable[[Any], Any], drop: float = 0.0) -> Any:
     models = []
 
     def made() -> Any:
-        step, model = stepper(make, drop)
+        step, (model, *_) = classifying(make, drop=drop)
         models.append(model)
         return step
 

@@ -1,7 +1,4 @@
-"""The command ``python tests/random_programs``.
-
-Options: ``--seeds 0:300 [--jobs 2] [--ways reverse,jit] [--json FILE]``.
-"""
+"""The command ``python tests/random_programs``."""
 
 import sys
 from pathlib import Path

@@ -55,6 +55,14 @@ def same(what: str, given: Sequence[Any], expected: Sequence[Any], tolerance: fl
             raise Wrong(f"{what} {i}: {difference}")
 
 
+def apart(what: str, results: Sequence[Any], given: Sequence[np.ndarray]) -> None:
+    """Raise ``Wrong`` if a result shares memory with another one, or with what was given."""
+    arrays = [host(x) for x in results]
+    for i, a in enumerate(arrays):
+        if a.size and any(np.shares_memory(a, b) for b in [*arrays[:i], *given]):
+            raise Wrong(f"{what} {i}: its memory is another array's")
+
+
 def product(xs: Sequence[Any], ys: Sequence[Any]) -> float:
     """Return the real part of the sum of the products of all elements."""
     return float(sum(np.sum(np.real(host(x).astype("complex128") * host(y))) for x, y in zip(xs, ys, strict=True)))

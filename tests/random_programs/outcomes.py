@@ -8,7 +8,7 @@ import numpy as np
 
 from agrad.errors import AgradError
 from random_programs.comparing import Undecided, Wrong
-from random_programs.program import OPERATIONS, Program, Unfit, names_of
+from random_programs.program import OPERATIONS, Program, Unfit
 from random_programs.ways import WAYS, Case
 
 OK, WRONG, ERROR, REFUSED, UNDECIDED, UNFIT = "ok", "wrong", "error", "refused", "undecided", "unfit"
@@ -22,7 +22,7 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "a loop of unknown length": ("NotDifferentiableError", r"^while_loop inside jit or vmap cannot be differentiated"),
     "a Tensor is written into a raw array": ("RefusedFunctionError", r"must be a Tensor, got ndarray"),
 }
-"""By kind: the error that refuses a program, and a part of its text; all but the last only where it picks by values."""
+"""By kind: the error that refuses a program, and a part of its text; most apply if it picks by values or in scan."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ def _by_values(op: str) -> bool:
 def _refused_or_error(error: Exception, way: str, program: Program) -> Outcome:
     name, text = type(error).__name__, f"{error}"
     if isinstance(error, AgradError):
-        by_values = any(map(_by_values, names_of(program.steps)))
+        by_values = any(map(_by_values, program.operations))
         for kind, (refusal, pattern) in REFUSALS.items():
-            explained = by_values or refusal == "RefusedFunctionError"
+            explained = by_values or refusal == "RefusedFunctionError" or "inside scan" in text
             if explained and name == refusal and re.search(pattern, text):
                 return Outcome(REFUSED, way, kind, text)
     first = text.splitlines()[0] if text else ""

@@ -4,9 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 import agrad
+
+try:
+    from scipy import special
+except ImportError:
+    special = None
 
 Function = Callable[..., Any]
 
@@ -20,7 +24,7 @@ class Special:
     """``scipy.special`` under the names of ``agrad.special``."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(scipy.special, name)
+        return getattr(special, name)
 
     @staticmethod
     def sinc(x: Any) -> Any:
@@ -28,7 +32,7 @@ class Special:
 
     @staticmethod
     def polygamma(n: int, x: Any) -> Any:
-        return np.asarray(scipy.special.polygamma(n, x)).astype(x.dtype)[()]
+        return np.asarray(special.polygamma(n, x)).astype(x.dtype)[()]
 
     @staticmethod
     def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -64,11 +68,11 @@ class Plain:
 
     @staticmethod
     def sigmoid(x: Any) -> Any:
-        return scipy.special.expit(x)
+        return special.expit(x)
 
     @staticmethod
     def gelu(x: Any) -> Any:
-        return x * scipy.special.ndtr(x)
+        return x * special.ndtr(x)
 
     @staticmethod
     def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -85,10 +89,6 @@ class Plain:
     @staticmethod
     def log_softmax(x: Any, axis: int = -1) -> Any:
         return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))
-
-    @staticmethod
-    def erf(x: Any) -> Any:
-        return scipy.special.erf(x)
 
     @staticmethod
     def linear(x: Any, w: Any, b: Any) -> Any:
@@ -129,3 +129,6 @@ class Plain:
             init, y = f(init, x)
             ys.append(y)
         return _own(init), _own(np.stack(ys[::-1] if reverse else ys))
+
+
+PLAIN = Plain()

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 import agrad
-from random_programs.comparing import Undecided, Wrong, host, product, same, size_of, slope_is
-from random_programs.plain import Plain
+from random_programs.comparing import Undecided, Wrong, apart, host, product, same, size_of, slope_is
+from random_programs.plain import PLAIN
 from random_programs.program import Program, Unfit
 
 MEMBERS = 3
-PLAIN = Plain()
 
 
 class Case:
@@ -314,6 +313,7 @@ def jit(case: Case) -> None:
         (given, ys), gradient = traced(*xs)
         (expected, eager_ys), eager_gradient = eager(*xs)
         same(f"jitted value{what}", ys, [host(y) for y in eager_ys], case.exact)
+        apart(f"jitted result{what}", [*ys, *gradient], xs)
         same(f"jitted loss{what}", [given], [host(expected)], case.exact)
         same(f"jitted gradient{what}", gradient, [host(g) for g in eager_gradient], case.close)
 
@@ -362,6 +362,80 @@ def jacobian(case: Case) -> None:
     same("jacfwd along a direction", [np.asarray(pushed, tangent.dtype)], [tangent], case.close)
 
 
+def loop(case: Case) -> None:
+    """Check scans of a program, eager and jitted, against a loop of NumPy, and their gradients.
+
+    An output that is like an input is carried on, as it is (often a view), added, or multiplied into it. Carried values
+    that are alike may change places.
+    """
+    rng = np.random.default_rng(case.turn)
+    length, reverse, kinds = int(rng.integers(0, 5)), bool(rng.random() < 0.5), rng.integers(0, 5, 8).tolist()
+    sliced = len(case.inputs) > 1 and bool(rng.random() < 0.5)
+    carry, last = case.fresh(), case.inputs[-1]
+    xs = np.stack([np.asarray(last * (1 + 0.1 * k), last.dtype) for k in range(length)] or [last])[:length]
+    carry = carry[:-1] if sliced else carry
+
+    writes = any(s.writes for s in case.program.steps)  # a body must not write to what it is given
+
+    def step(xp: Any, function: Callable[..., Any], c: Any, x: Any) -> Any:
+        given = (*c, x) if sliced else c
+        ys = function(*[xp.asarray(v, copy=True) for v in given] if writes else given)
+        new, left = [], [ys[i] for i in case.moving]
+        for k, (old, kind) in enumerate(zip(c, kinds, strict=False)):
+            found = [i for i, y in enumerate(left) if (y.shape, str(y.dtype)) == (old.shape, str(old.dtype))]
+            y = left.pop(found[0]) if found else 0.5 * old
+            other = c[k - 1] if (c[k - 1].shape, c[k - 1].dtype) == (old.shape, old.dtype) else old
+            square = old.ndim == 2 and old.shape[0] == old.shape[1]
+            new.append((y, 0.3 * y + old, old - y, old + 0.1 * (y @ old) if square else xp.tanh(y), other)[kind])
+        return tuple(new), tuple(ys)
+
+    def scanned(c: Any, xs: Any) -> Any:
+        return agrad.scan(lambda c, x: step(agrad, case.function, c, x), c, xs, reverse=reverse)
+
+    def by_hand(xp: Any, function: Callable[..., Any], c: Any, xs: Any) -> Any:
+        rows = []
+        for k in reversed(range(length)) if reverse else range(length):
+            c, ys = step(xp, function, c, xs[k])
+            rows.append(ys)
+        return c, [
+            xp.stack([xp.asarray(y) for y in column]) for column in zip(*rows[:: -1 if reverse else 1], strict=True)
+        ]
+
+    def total(run: Callable[..., Any]) -> Callable[..., Any]:
+        def loss(c: Any, xs: Any) -> Any:
+            last, rows = run(c, xs)
+            ends = last if kinds[-1] else ()  # of some carried values nothing is differentiated
+            return weighted(agrad, [*ends, *[rows[i] for i in case.moving]])
+
+        return loss
+
+    given = tuple(carry)
+    try:
+        last, rows = by_hand(np, lambda *v: case.plain(*v), given, xs)
+    except Exception as error:
+        raise Unfit from error
+    if not all(np.isfinite(y).all() and np.abs(y).max(initial=0) < 1e6 for y in [*last, *rows]):
+        raise Unfit
+    jitted = agrad.jit(scanned)
+    runs = [("scan", scanned), ("jitted scan", jitted), ("jitted scan again", jitted)]
+    for what, run in runs:
+        c, ys = run(given, xs)
+        same(f"{what}: carry", c, last, case.exact)
+        apart(what, [*c, *ys], [*given, xs])
+        if length:
+            same(f"{what}: rows", ys, rows, case.exact)
+    if not length:
+        return
+    expected = agrad.grad(total(lambda c, xs: by_hand(agrad, case.function, c, xs)), argnums=(0, 1))(given, xs)
+    if not all(np.isfinite(host(g)).all() for g in agrad.tree.leaves(expected)):
+        raise Undecided("a derivative is not finite")
+    for what, run in (("gradient of a scan", scanned), ("jitted gradient of a scan", scanned)):
+        gradient = agrad.grad(total(run), argnums=(0, 1))
+        got = (agrad.jit(gradient) if "jitted" in what else gradient)(given, xs)
+        leaves = [[host(g) for g in agrad.tree.leaves(v)] for v in (got, expected)]
+        same(what, *leaves, 10 * case.close)
+
+
 WAYS: dict[str, Callable[[Case], None]] = {
     "values": values,
     "reverse": reverse,
@@ -377,4 +451,5 @@ WAYS: dict[str, Callable[[Case], None]] = {
     "jacobian": jacobian,
     "depth_three": depth_three,
     "captured": captured,
+    "loop": loop,
 }

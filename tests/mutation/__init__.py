@@ -1,1 +1,0 @@
-"""Seeded mutants of the package, each run against the tests of its module."""
