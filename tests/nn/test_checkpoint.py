@@ -24,6 +24,7 @@ from agrad.nn import checkpoint
 pytestmark = pytest.mark.needs("safetensors")
 
 FUZZ = settings(max_examples=150, deadline=None, database=None)
+FEW = settings(FUZZ, max_examples=30)
 TENSORS = {
     "0.weight": np.arange(12, dtype=np.float32).reshape(3, 4) / 7,
     "0.bias": np.array([1.5, -0.0, np.inf]),
@@ -69,7 +70,7 @@ def test_what_is_saved_comes_back(tmp_path):
     assert os.listdir(tmp_path) == ["m.safetensors"]
 
 
-@settings(max_examples=60, deadline=None, database=None)
+@FEW
 @given(
     value=st.sampled_from(checkpoint.DTYPES).flatmap(
         lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
@@ -97,7 +98,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, database=None)
+@FEW
 @given(metadata=st.dictionaries(st.text(max_size=5), JSON, max_size=4))
 def test_any_metadata_comes_back(scratch, metadata):
     checkpoint.save(scratch / "a", {}, metadata)

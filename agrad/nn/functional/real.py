@@ -37,16 +37,20 @@ def real_only(function: F) -> F:
 
     @wraps(function)
     def checked(*arrays: Any, **options: Any) -> Any:
-        for array in arrays:
-            dtype = getattr(array, "dtype", None)
-            if dtype is not None and "complex" in str(dtype):
-                raise DtypeError(
-                    f"{function.__name__}: arrays must be real, got {agrad.asarray(array).dtype}. Pass agrad.real(x) "
-                    "or agrad.imag(x)."
-                )
+        check_real(function.__name__, *arrays)
         return function(*arrays, **options)
 
     return checked  # type: ignore[return-value]
+
+
+def check_real(name: str, *arrays: Any) -> None:
+    """Raise ``DtypeError`` for complex arrays."""
+    for array in arrays:
+        dtype = getattr(array, "dtype", None)
+        if dtype is not None and "complex" in str(dtype):
+            raise DtypeError(
+                f"{name}: arrays must be real, got {agrad.asarray(array).dtype}. Pass agrad.real(x) or agrad.imag(x)."
+            )
 
 
 def elementwise(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
