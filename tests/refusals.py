@@ -15,6 +15,12 @@ def pattern(text: str) -> str:
     return re.escape(text).replace(re.escape("..."), ".*")
 
 
+def raises(error: type[Exception], match: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    """Check that a call raises an error whose message matches a regular expression."""
+    with pytest.raises(error, match=match):
+        call(*arguments, **options)
+
+
 def refuses(rows: Sequence[Refusal], everywhere: bool = False) -> Any:
     """Return a test that each call raises its error, with ``everywhere`` on the backends of the run."""
 

@@ -16,6 +16,7 @@ from damage import damaged, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from refusals import raises
 
 from agrad.data import files
 from agrad.errors import ConfigurationError, DataError, DtypeError, MissingExtraError, SaveError
@@ -137,8 +138,7 @@ def test_saves_are_the_same_bytes(tmp_path):
     ],
 )
 def test_tensors_that_cannot_be_saved(tmp_path, tensors, error, message):
-    with pytest.raises(error, match=message):
-        checkpoint.save(tmp_path / "a", tensors, {})
+    raises(error, message, lambda: checkpoint.save(tmp_path / "a", tensors, {}))
     assert os.listdir(tmp_path) == []
 
 
@@ -160,23 +160,20 @@ def nested(depth):
     ],
 )
 def test_metadata_that_cannot_be_saved(tmp_path, metadata, message):
-    with pytest.raises(ConfigurationError, match=message):
-        checkpoint.save(tmp_path / "a", {}, metadata)
+    raises(ConfigurationError, message, lambda: checkpoint.save(tmp_path / "a", {}, metadata))
     assert os.listdir(tmp_path) == []
 
 
 def test_metadata_too_long_to_be_read_again(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "HEADER_LIMIT", 1000)
-    with pytest.raises(ConfigurationError, match="at most 1000 bytes"):
-        checkpoint.save(tmp_path / "a", {}, {"a": "x" * 1000})
+    raises(ConfigurationError, "at most 1000 bytes", lambda: checkpoint.save(tmp_path / "a", {}, {"a": "x" * 1000}))
     assert os.listdir(tmp_path) == []
 
 
 def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "safetensors", None)
     for call in (lambda p: checkpoint.save(p, {}, {}), checkpoint.load):
-        with pytest.raises(MissingExtraError, match=r"pip install 'agrad\[train\]'"):
-            call(tmp_path / "a")
+        raises(MissingExtraError, r"pip install 'agrad\[train\]'", call, tmp_path / "a")
 
 
 # -- what cannot be loaded --
@@ -219,8 +216,7 @@ def test_files_that_cannot_be_loaded(tmp_path, content, message):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(DataError, match="No such file"):
-        checkpoint.load(tmp_path / "none")
+    raises(DataError, "No such file", lambda: checkpoint.load(tmp_path / "none"))
 
 
 def test_what_is_expected(tmp_path):
@@ -241,8 +237,7 @@ def test_what_is_expected(tmp_path):
         "empty: not expected",
     ):
         assert part in str(raised.value)
-    with pytest.raises(DataError, match=r"\.\.\. 104 in all"):
-        checkpoint.load(path, {f"p{i}": ((1,), None) for i in range(100)})
+    raises(DataError, r"\.\.\. 104 in all", lambda: checkpoint.load(path, {f"p{i}": ((1,), None) for i in range(100)}))
 
 
 def whole(scratch_path):
@@ -313,10 +308,8 @@ def test_places_that_cannot_be_written_to(tmp_path, monkeypatch, write):
         ("x" * 300, "File name too long"),
         ("a\0b", "null"),
     ):
-        with pytest.raises(SaveError, match=message):
-            write(f"{tmp_path}/{name}")
-    with pytest.raises(SaveError, match="the name of a file is expected"):
-        write("")
+        raises(SaveError, message, write, f"{tmp_path}/{name}")
+    raises(SaveError, "the name of a file is expected", lambda: write(""))
     assert sorted(os.listdir(tmp_path)) == before
     assert (tmp_path / "file").read_text() == (tmp_path / "read-only").read_text() == "kept"
 
@@ -330,8 +323,7 @@ def test_a_read_only_file_system_is_found(tmp_path, monkeypatch):
         return real(path, mode, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "open", refusing)
-    with pytest.raises(SaveError, match=r"Read-only file system\. Choose another path"):
-        checkpoint.check_writable(tmp_path / "m")
+    raises(SaveError, r"Read-only file system\. Choose another path", lambda: checkpoint.check_writable(tmp_path / "m"))
 
 
 def test_check_writable_touches_nothing(tmp_path, monkeypatch):
@@ -377,8 +369,7 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch, call, erro
         raise error
 
     monkeypatch.setattr(files.os, call, fail)
-    with pytest.raises((KeyboardInterrupt, SaveError), match=message):
-        checkpoint.save(path, TENSORS, {"epoch": 2})
+    raises((KeyboardInterrupt, SaveError), message, lambda: checkpoint.save(path, TENSORS, {"epoch": 2}))
     assert os.listdir(tmp_path) == ["m"] and path.read_bytes() == before
 
 

@@ -244,6 +244,7 @@ test_layers = refuses([
     (ShapeError, "more than one value", lambda: normalized(nn.BatchNorm1d(4, dtype="float64"), 1, 4)),
     (ShapeError, "axes", lambda: normalized(nn.BatchNorm1d(4, dtype="float64"), 4)),
     (ConfigurationError, "momentum", lambda: nn.BatchNorm2d(3, momentum=2.0)),
+    (ConfigurationError, "GroupNorm: num_channels must be a multiple of num_groups=4", lambda: nn.GroupNorm(4, 6)),
     (ConfigurationError, "momentum", lambda: nn.InstanceNorm2d(3, momentum=None)),
     (ShapeError, "InstanceNorm2d: x must have 3 channels, got shape (2, 6, 3, 2)",
      lambda: normalized(nn.InstanceNorm2d(3), 2, 6, 3, 2)),

@@ -137,7 +137,7 @@ def test_integers() -> None:
 
 
 def test_second_order_of_grid_sample(backend: str) -> None:
-    x, grid = here(IMAGE[:, :, :3, :3]), here(RNG.uniform(-0.7, 0.7, size=(1, 1, 2, 2)))
+    x, grid = here(IMAGE[:, :1, :2, :3]), here(RNG.uniform(-0.7, 0.7, size=(1, 1, 2, 2)))
     for mode in ("bilinear", "bicubic"):
         testing.check_grads(lambda x, grid, mode=mode: F.grid_sample(x, grid, mode), (x, grid), order=2)
 

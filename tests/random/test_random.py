@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import raises
 
 import agrad
 from agrad import philox, random
@@ -415,8 +416,7 @@ def test_choice_and_permutation_of_arrays_are_differentiable(backend: str) -> No
     ],
 )
 def test_wrong_use_is_an_error(error: type[AgradError], match: str, draw: Callable[[Any], Any]) -> None:
-    with pytest.raises(error, match=match):
-        draw(random.key(0))
+    raises(error, match, lambda: draw(random.key(0)))
 
 
 # ------------------------------------------------------------------ a source of keys
@@ -432,10 +432,8 @@ def test_generator(backend: str) -> None:
     twin.load_state(state)
     np.testing.assert_array_equal(host(twin.key()), host(source.key()))
     assert repr(twin) == "Generator(seed=9)  # 7 keys given"
-    with pytest.raises(DataError, match="'seed' and 'calls'"):
-        twin.load_state({"seed": 1})
-    with pytest.raises(ConfigurationError, match="seed must be an integer"):
-        random.Generator(-1)
+    raises(DataError, "'seed' and 'calls'", lambda: twin.load_state({"seed": 1}))
+    raises(ConfigurationError, "seed must be an integer", lambda: random.Generator(-1))
 
 
 def test_threads_never_get_the_same_key() -> None:
