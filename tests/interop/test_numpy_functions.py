@@ -224,13 +224,10 @@ def test_complex_arguments_and_integers(backend: str) -> None:
 @pytest.mark.parametrize(
     "operation",
     [
-        lambda x: [1, 2, 3] - x,
-        lambda x: x * (1.5, 2, 0),
-        lambda x: [x[0], 1.0, x[2]] / x,
-        lambda x: [[1, 2, 3], [0, 1, 0]] @ x,
-        lambda x: x**2 <= [0.5, 5.0, 0.0],
+        lambda x: [1, 2, 3] - x, lambda x: x * (1.5, 2, 0), lambda x: [x[0], 1.0, x[2]] / x,
+        lambda x: [[1, 2, 3], [0, 1, 0]] @ x, lambda x: x**2 <= [0.5, 5.0, 0.0],
     ],
-)
+)  # fmt: skip
 def test_lists_beside_tensors_are_arrays(operation: Callable[[Any], Any], backend: str) -> None:
     x = agrad.asarray(X, backend=backend, requires_grad=True)
     np.testing.assert_array_almost_equal(operation(x).detach().numpy(), operation(X))

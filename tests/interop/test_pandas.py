@@ -134,14 +134,11 @@ def test_refusals(f: Any, error: type[Exception], text: str) -> None:
 @pytest.mark.parametrize(
     "index",
     [
-        pd.Series([True, False, True]),
-        pd.Series([2, 0], index=["a", "b"]),
-        pd.Index([2, -3]),
-        pd.array([True, False, True]),
-        pd.array([2, 0, 2]),
+        pd.Series([True, False, True]), pd.Series([2, 0], index=["a", "b"]), pd.Index([2, -3]),
+        pd.array([True, False, True]), pd.array([2, 0, 2]),
     ],
     ids=["mask", "places", "index", "nullable mask", "nullable places"],
-)
+)  # fmt: skip
 def test_columns_are_indices(index: Any, backend: str) -> None:
     x = agrad.asarray(X.tolist(), requires_grad=True)
     agrad.sum(x[index] ** 2).backward()

@@ -51,13 +51,9 @@ def test_fixed_values_are_pytorch_s() -> None:
     import torch
 
     for name, shape, options in (
-        ("constant_", (3, 2), {"val": 2.5}),
-        ("ones_", (3,), {}),
-        ("zeros_", (3,), {}),
-        ("eye_", (3, 5), {}),
-        ("dirac_", (6, 3, 4), {}),
-        ("dirac_", (6, 2, 3, 3), {"groups": 3}),
-    ):
+        ("constant_", (3, 2), {"val": 2.5}), ("ones_", (3,), {}), ("zeros_", (3,), {}), ("eye_", (3, 5), {}),
+        ("dirac_", (6, 3, 4), {}), ("dirac_", (6, 2, 3, 3), {"groups": 3}),
+    ):  # fmt: skip
         mine, theirs = nn.Parameter(np.full(shape, 7.0)), torch.full(shape, 7.0)
         getattr(init, name)(mine, **options)
         getattr(torch.nn.init, name)(theirs, **options)

@@ -71,19 +71,12 @@ def test_modules_unfold_to_their_tensors(backend: str) -> None:
         model[0].bias.requires_grad = False
     device = model[0].bias.device
     assert lines(model) == [
-        "Sequential, 56 parameters",
-        "0: Linear, 40 parameters",
-        f"weight: (4, 8) float32 on {device}",
-        f"bias: (8,) float32 on {device}, no gradient",
-        "1: BatchNorm1d, 16 parameters",
-        f"weight: (8,) float32 on {device}",
-        f"bias: (8,) float32 on {device}",
-        f"running_mean: (8,) float32 on {device}, buffer",
-        f"running_var: (8,) float32 on {device}, buffer",
-        "2: Sequential",
-        "0: ReLU()",
-        "1: Dropout(p=0.1)",
-    ]
+        "Sequential, 56 parameters", "0: Linear, 40 parameters", f"weight: (4, 8) float32 on {device}",
+        f"bias: (8,) float32 on {device}, no gradient", "1: BatchNorm1d, 16 parameters",
+        f"weight: (8,) float32 on {device}", f"bias: (8,) float32 on {device}",
+        f"running_mean: (8,) float32 on {device}, buffer", f"running_var: (8,) float32 on {device}, buffer",
+        "2: Sequential", "0: ReLU()", "1: Dropout(p=0.1)",
+    ]  # fmt: skip
 
 
 def test_names_are_escaped_and_parts_of_two_places_stand_in_both() -> None:

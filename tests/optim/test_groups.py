@@ -59,17 +59,12 @@ def test_groups_are_pytorchs(backend: str, name: str, options: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("SGD", {"momentum": 0.9, "nesterov": True}),
-        ("SGD", {"momentum": 0.9, "dampening": 0.5}),
-        ("Adam", {}),
-        ("AdamW", {"amsgrad": True}),
-        ("RMSprop", {"momentum": 0.5, "centered": True}),
-        ("NAdam", {}),
-        ("RAdam", {}),
+        ("SGD", {"momentum": 0.9, "nesterov": True}), ("SGD", {"momentum": 0.9, "dampening": 0.5}), ("Adam", {}),
+        ("AdamW", {"amsgrad": True}), ("RMSprop", {"momentum": 0.5, "centered": True}), ("NAdam", {}), ("RAdam", {}),
         ("Lion", {}),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_changed_numbers_trace_nothing_anew(backend: str, name: str, options: dict[str, Any]) -> None:
     """The rate never does; another number the first time that it changes."""
     found = []
@@ -170,13 +165,9 @@ def test_schedules_and_truth_values_that_change_after_a_trace() -> None:
 
         run = agrad.jit(step) if jitted else step
         for name, value in (
-            ("lr", optim.Step(0.2, 2, 0.5)),
-            ("lr", optim.Step(0.3, 3, 0.5)),
-            ("lr", 0.05),
-            ("nesterov", True),
-            ("maximize", True),
-            ("maximize", False),
-        ):
+            ("lr", optim.Step(0.2, 2, 0.5)), ("lr", optim.Step(0.3, 3, 0.5)), ("lr", 0.05), ("nesterov", True),
+            ("maximize", True), ("maximize", False),
+        ):  # fmt: skip
             run()
             run()
             optimizer.param_groups[0][name] = value

@@ -148,13 +148,8 @@ def test_a_step_can_be_differentiated() -> None:
             w, v = sgd_update(w, w**3, v, lr=0.1, donate=True, **settings)
         m, s = v, agrad.square(v)
         options = {
-            "lr": 0.1,
-            "betas": (0.9, 0.8),
-            "eps": 1e-8,
-            "weight_decay": 0.1,
-            "amsgrad": False,
-            "maximize": False,
-        }
+            "lr": 0.1, "betas": (0.9, 0.8), "eps": 1e-8, "weight_decay": 0.1, "amsgrad": False, "maximize": False,
+        }  # fmt: skip
         w, m, s = optim.AdamW.update(w, w**2, (m, s), 2, None, **options)
         return agrad.sum(w * w + m + s)
 

@@ -225,14 +225,9 @@ def test_refusals() -> None:
     with pytest.raises(OperandError, match="optimizers"):
         optim.LossScale(2.0**16)  # type: ignore[arg-type]
     for options in (
-        {"init_scale": 0.0},
-        {"init_scale": 2.0**127},
-        {"growth_factor": 0.5},
-        {"backoff_factor": 0.0},
-        {"backoff_factor": 1.0},
-        {"growth_interval": 0},
-        {"growth_interval": 1.5},
-    ):
+        {"init_scale": 0.0}, {"init_scale": 2.0**127}, {"growth_factor": 0.5}, {"backoff_factor": 0.0},
+        {"backoff_factor": 1.0}, {"growth_interval": 0}, {"growth_interval": 1.5},
+    ):  # fmt: skip
         with pytest.raises(ConfigurationError, match="LossScale"):
             optim.LossScale(optimizer, **options)  # type: ignore[arg-type]
     raises(ConfigurationError, "no parameter has a gradient", optim.LossScale(optimizer).step)

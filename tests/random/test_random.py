@@ -245,14 +245,9 @@ def test_a_raw_key_gives_raw_arrays(backend: str, place: Any) -> None:
     key = place(np.asarray([1, 2, 3, 4], dtype=np.uint32))
     kind = type(place(np.zeros(2)))
     for drawn in (
-        random.split(key),
-        random.bits(key, (2,)),
-        random.normal(key, (2,), loc=1.0),
-        random.gamma(key, 2.0, (2,)),
-        random.truncated_normal(key, -1, 1, (2,)),
-        random.permutation(key, 3),
-        random.choice(key, 5, (2,)),
-    ):
+        random.split(key), random.bits(key, (2,)), random.normal(key, (2,), loc=1.0), random.gamma(key, 2.0, (2,)),
+        random.truncated_normal(key, -1, 1, (2,)), random.permutation(key, 3), random.choice(key, 5, (2,)),
+    ):  # fmt: skip
         assert isinstance(drawn, kind)
         assert not isinstance(drawn, agrad.Tensor)
     assert isinstance(random.normal(key, (2,), loc=agrad.asarray(place(np.zeros(2)))), agrad.Tensor)

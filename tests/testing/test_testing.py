@@ -70,16 +70,12 @@ def test_containers_and_floats(place: Any) -> None:
 @pytest.mark.parametrize(
     ("f", "x"),
     [
-        (agrad.log, np.abs(X) * 1e-5),
-        (agrad.square, X * 1e6),
-        (agrad.sin, X * 1e-12),
-        (lambda x: agrad.exp(20 * x), X),
-        (lambda x: 0.0 * x, X),
-        (lambda x: agrad.sum(x) + 1e6, X),
+        (agrad.log, np.abs(X) * 1e-5), (agrad.square, X * 1e6), (agrad.sin, X * 1e-12),
+        (lambda x: agrad.exp(20 * x), X), (lambda x: 0.0 * x, X), (lambda x: agrad.sum(x) + 1e6, X),
         (agrad.maximum, None),
     ],
     ids=["near the domain's edge", "large", "tiny", "steep", "zero", "a large constant", "away from a kink"],
-)
+)  # fmt: skip
 def test_points_that_are_hard_for_differences(f: Any, x: Any) -> None:
     check_grads(f, (x,) if x is not None else (X, X + 1e-3))
 

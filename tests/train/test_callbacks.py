@@ -140,13 +140,10 @@ def saving(*more):
 @pytest.mark.parametrize(
     ("method", "calls"),
     [
-        ("on_fit_begin", [1]),
-        ("on_epoch_begin", [1, 2]),
-        ("on_step_end", [1, 2, 6, 7, 11, 12]),
-        ("on_losses", [1, 2, 3, 4]),
-        ("on_epoch_end", [1, 2]),
+        ("on_fit_begin", [1]), ("on_epoch_begin", [1, 2]), ("on_step_end", [1, 2, 6, 7, 11, 12]),
+        ("on_losses", [1, 2, 3, 4]), ("on_epoch_end", [1, 2]),
     ],
-)
+)  # fmt: skip
 def test_a_run_goes_on_from_wherever_a_callback_saved_it(tmp_path, monkeypatch, method, calls):
     X, y = line(44)
     monkeypatch.setattr(loop, "INTERVAL", 4)
