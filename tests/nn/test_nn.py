@@ -57,20 +57,6 @@ def test_everything_is_found_once_by_name(backend: str) -> None:
     assert row[1] is list(row)[1]
 
 
-def test_modes_and_gradients(backend: str) -> None:
-    net = Net()
-    assert net.blocks[1][1].training
-    assert net.eval() is net
-    assert not any(module.training for _, module in net.named_modules())
-    net.train()
-    assert all(module.training for _, module in net.named_modules())
-    agrad.sum(net(here(draw(5, 3)))).backward()
-    assert net.first.weight.grad is not None
-    assert net.frozen.grad is None
-    net.zero_grad()
-    assert all(p.grad is None for p in net.parameters())
-
-
 def test_repr_shows_the_parts_and_the_number_of_parameters() -> None:
     model = nn.Sequential(
         nn.Linear(784, 128),

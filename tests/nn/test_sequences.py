@@ -147,17 +147,12 @@ def test_attention_layer(backend: str, options: dict[str, Any], arrays: list[Any
         return out + (weights**2).sum() if module is theirs else out + agrad.sum(weights**2)
 
     check_module(ours, theirs, arrays, call)
-    mine, (_, expected) = (
-        ours(*map(here, arrays), **{k: here(v) if hasattr(v, "shape") else v for k, v in given.items()}),
-        theirs(
-            *map(torch.asarray, arrays), **{k: torch.asarray(v) if hasattr(v, "shape") else v for k, v in given.items()}
-        ),
-    )
-    close(mine[1], expected, "the weights")
-    short = ours(
-        *map(here, arrays), need_weights=False, **{k: here(v) for k, v in given.items() if hasattr(v, "shape")}
-    )
-    np.testing.assert_allclose(host(short[0]), host(mine[0]), atol=1e-12)
+    masks = {name: here(v) for name, v in given.items() if isinstance(v, np.ndarray)}
+    their_masks = {name: torch.asarray(v) if isinstance(v, np.ndarray) else v for name, v in given.items()}
+    found, weights = ours(*map(here, arrays), **(given | masks))
+    close(weights, theirs(*map(torch.asarray, arrays), **their_masks)[1], "the weights")
+    short = ours(*map(here, arrays), need_weights=False, **masks)[0]
+    np.testing.assert_allclose(host(short), host(found), atol=1e-12)
 
 
 def test_attention_layer_is_causal_and_drops_weights(backend: str) -> None:

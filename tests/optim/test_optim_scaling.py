@@ -91,29 +91,20 @@ def test_steps_that_overflow_are_left_out(place: Any, name: str, jitted: bool) -
         assert step.cache_info()[:2] == (8, 1)
 
 
-def test_a_parameter_without_a_gradient_takes_no_step(place: Any) -> None:
+@pytest.mark.parametrize(
+    ("scaled_steps", "both"),
+    [((True, True, True, True), (False, True, False, True)), ((False, True, False, True), (True, True, True, True))],
+    ids=["a parameter without a gradient", "steps without the scale"],
+)
+def test_some_steps_of_some_parameters(place: Any, scaled_steps: Any, both: Any) -> None:
     scaled, plain = (Problem(OPTIMIZERS["adam"], place) for _ in range(2))
-    scale = optim.LossScale(scaled.optimizer)
-    one = place(np.asarray(ONE))
-    for both in (False, True, False, True):
-        scaled.step(one, scale, both)
-        plain.step(one, None, both)
+    scale, one = optim.LossScale(scaled.optimizer), place(np.asarray(ONE))
+    for use, all_ in zip(scaled_steps, both, strict=True):
+        scaled.step(one, scale if use else None, all_)
+        plain.step(one, None, all_)
     for a, b in zip(scaled.values(), plain.values(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
-    assert [int(scaled.optimizer.state_dict()[f"{i}.step"]) for i in range(2)] == [4, 2]
-
-
-def test_a_step_without_the_scale_still_counts(place: Any) -> None:
-    scaled, plain = (Problem(OPTIMIZERS["adam"], place) for _ in range(2))
-    one = place(np.asarray(ONE))
-    plain.step(one, None)
-    scaled.step(one, None)
-    scale = optim.LossScale(scaled.optimizer)
-    for given in (scale, None, scale):
-        scaled.step(one, given)
-        plain.step(one, None)
-    for a, b in zip(scaled.values(), plain.values(), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+    assert [int(scaled.optimizer.state_dict()[f"{i}.step"]) for i in range(2)] == [4, sum(both)]
 
 
 def test_complex_parameters_and_several_optimizers() -> None:

@@ -122,7 +122,9 @@ def test_values_and_kind_on_each_backend(case: Call, place: Any) -> None:
     needs_scipy(case)
     raw = [place(x) for x in case.inputs]
     expected = parts(case.function(module(case), *case.inputs))
-    for given in (raw, [agrad.asarray(x) for x in raw]):
+    tensors = [agrad.asarray(x) for x in raw]
+    # a solution has the kind of its start, which is no argument here
+    for given in (raw,) if case.module in LOOSE else (raw, tensors):
         for a, b in zip(parts(case.function(module(case), *given)), expected, strict=True):
             # results without axes are NumPy's scalars where its own functions give them
             kinds = (type(raw[0]), np.generic) if isinstance(raw[0], np.ndarray) else type(raw[0])
