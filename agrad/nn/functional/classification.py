@@ -7,7 +7,7 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 from agrad.nn.functional.losses import Reduction, check_reduction
-from agrad.nn.functional.real import check_real, of_array, real_only
+from agrad.nn.functional.real import not_real, of_array, real_only
 
 __all__ = ["cross_entropy", "nll_loss"]
 
@@ -59,6 +59,12 @@ def _in_range(name: str, labels: Any, classes: int) -> None:
             f"{name}: labels must be from 0 to {classes - 1}, got {wrong}. Pass ignore_index={wrong} to ignore such "
             "labels."
         )
+
+
+def _real_logits(logits: Any) -> None:
+    """Raise ``DtypeError`` for complex logits, which the fused operation checks itself."""
+    if "complex" in str(logits.dtype):
+        raise not_real("cross_entropy", logits)
 
 
 def _picked(x: Any, labels: Any) -> Any:
@@ -178,7 +184,7 @@ def cross_entropy(
     logits = _classes_last(logits)
     check_weight("cross_entropy", weight, logits.shape[-1] if shape else 0)
     if shape and tuple(getattr(target, "shape", ())) == shape and agrad.isdtype(target.dtype, "real floating"):
-        check_real("cross_entropy", logits)
+        _real_logits(logits)
         target = _classes_last(target)
         if label_smoothing:
             target = agrad.add(agrad.multiply(target, 1 - label_smoothing), label_smoothing / logits.shape[-1])
@@ -193,7 +199,7 @@ def cross_entropy(
             return agrad.cross_entropy(logits, target, reduction=reduction)
         losses = agrad.cross_entropy(logits, agrad.where(kept, target, 0), reduction="none")
         return _averaged(agrad.where(kept, losses, 0.0), agrad.astype(kept, losses.dtype), reduction)
-    check_real("cross_entropy", logits)
+    _real_logits(logits)
     labels = target if kept is None else agrad.where(kept, target, 0)
     _in_range("cross_entropy", labels, logits.shape[-1])
     log_p = agrad.log_softmax(logits)

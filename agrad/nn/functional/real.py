@@ -37,20 +37,19 @@ def real_only(function: F) -> F:
 
     @wraps(function)
     def checked(*arrays: Any, **options: Any) -> Any:
-        check_real(function.__name__, *arrays)
+        for array in arrays:
+            dtype = getattr(array, "dtype", None)
+            if dtype is not None and "complex" in str(dtype):
+                raise not_real(function.__name__, array)
         return function(*arrays, **options)
 
     return checked  # type: ignore[return-value]
 
 
-def check_real(name: str, *arrays: Any) -> None:
-    """Raise ``DtypeError`` for complex arrays."""
-    for array in arrays:
-        dtype = getattr(array, "dtype", None)
-        if dtype is not None and "complex" in str(dtype):
-            raise DtypeError(
-                f"{name}: arrays must be real, got {agrad.asarray(array).dtype}. Pass agrad.real(x) or agrad.imag(x)."
-            )
+def not_real(name: str, array: Any) -> DtypeError:
+    """Return the error for a complex array."""
+    dtype = agrad.asarray(array).dtype
+    return DtypeError(f"{name}: arrays must be real, got {dtype}. Pass agrad.real(x) or agrad.imag(x).")
 
 
 def elementwise(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
