@@ -15,7 +15,7 @@ def pattern(text: str) -> str:
     return re.escape(text).replace(re.escape("..."), ".*")
 
 
-def raises(error: type[Exception], match: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+def fails(error: type[Exception], match: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
     """Check that a call raises an error whose message matches a regular expression."""
     with pytest.raises(error, match=match):
         call(*arguments, **options)

@@ -16,7 +16,7 @@ from damage import damaged, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from refusals import raises
+from refusals import fails
 
 from agrad.data import files
 from agrad.errors import ConfigurationError, DataError, DtypeError, MissingExtraError, SaveError
@@ -129,7 +129,7 @@ def test_any_metadata_comes_back(scratch, metadata):
     ],
 )
 def test_tensors_that_cannot_be_saved(tmp_path, tensors, error, message):
-    raises(error, message, lambda: checkpoint.save(tmp_path / "a", tensors, {}))
+    fails(error, message, lambda: checkpoint.save(tmp_path / "a", tensors, {}))
     assert os.listdir(tmp_path) == []
 
 
@@ -151,20 +151,20 @@ def nested(depth):
     ],
 )
 def test_metadata_that_cannot_be_saved(tmp_path, metadata, message):
-    raises(ConfigurationError, message, lambda: checkpoint.save(tmp_path / "a", {}, metadata))
+    fails(ConfigurationError, message, lambda: checkpoint.save(tmp_path / "a", {}, metadata))
     assert os.listdir(tmp_path) == []
 
 
 def test_metadata_too_long_to_be_read_again(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "HEADER_LIMIT", 1000)
-    raises(ConfigurationError, "at most 1000 bytes", lambda: checkpoint.save(tmp_path / "a", {}, {"a": "x" * 1000}))
+    fails(ConfigurationError, "at most 1000 bytes", lambda: checkpoint.save(tmp_path / "a", {}, {"a": "x" * 1000}))
     assert os.listdir(tmp_path) == []
 
 
 def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "safetensors", None)
     for call in (lambda p: checkpoint.save(p, {}, {}), checkpoint.load):
-        raises(MissingExtraError, r"pip install 'agrad\[train\]'", call, tmp_path / "a")
+        fails(MissingExtraError, r"pip install 'agrad\[train\]'", call, tmp_path / "a")
 
 
 # -- what cannot be loaded --
@@ -207,7 +207,7 @@ def test_files_that_cannot_be_loaded(tmp_path, content, message):
 
 
 def test_missing_file(tmp_path):
-    raises(DataError, "No such file", lambda: checkpoint.load(tmp_path / "none"))
+    fails(DataError, "No such file", lambda: checkpoint.load(tmp_path / "none"))
 
 
 def test_what_is_expected(tmp_path):
@@ -225,7 +225,7 @@ def test_what_is_expected(tmp_path):
         "1.bias: must be float32 of shape (2,), got none", "empty: not expected",
     ):  # fmt: skip
         assert part in str(raised.value)
-    raises(DataError, r"\.\.\. 104 in all", lambda: checkpoint.load(path, {f"p{i}": ((1,), None) for i in range(100)}))
+    fails(DataError, r"\.\.\. 104 in all", lambda: checkpoint.load(path, {f"p{i}": ((1,), None) for i in range(100)}))
 
 
 def whole(scratch_path):
@@ -296,8 +296,8 @@ def test_places_that_cannot_be_written_to(tmp_path, monkeypatch, write):
         ("x" * 300, "File name too long"),
         ("a\0b", "null"),
     ):
-        raises(SaveError, message, write, f"{tmp_path}/{name}")
-    raises(SaveError, "the name of a file is expected", lambda: write(""))
+        fails(SaveError, message, write, f"{tmp_path}/{name}")
+    fails(SaveError, "the name of a file is expected", lambda: write(""))
     assert sorted(os.listdir(tmp_path)) == before
     assert (tmp_path / "file").read_text() == (tmp_path / "read-only").read_text() == "kept"
 
@@ -311,7 +311,7 @@ def test_a_read_only_file_system_is_found(tmp_path, monkeypatch):
         return real(path, mode, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "open", refusing)
-    raises(SaveError, r"Read-only file system\. Choose another path", lambda: checkpoint.check_writable(tmp_path / "m"))
+    fails(SaveError, r"Read-only file system\. Choose another path", lambda: checkpoint.check_writable(tmp_path / "m"))
 
 
 def test_check_writable_touches_nothing(tmp_path, monkeypatch):
@@ -357,7 +357,7 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch, call, erro
         raise error
 
     monkeypatch.setattr(files.os, call, fail)
-    raises((KeyboardInterrupt, SaveError), message, lambda: checkpoint.save(path, TENSORS, {"epoch": 2}))
+    fails((KeyboardInterrupt, SaveError), message, lambda: checkpoint.save(path, TENSORS, {"epoch": 2}))
     assert os.listdir(tmp_path) == ["m"] and path.read_bytes() == before
 
 

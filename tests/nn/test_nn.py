@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import raises
+from refusals import fails
 from tensors import draw, here, host
 
 import agrad
@@ -111,7 +111,7 @@ def test_state_that_does_not_fit_loads_nothing(backend: str) -> None:
         ({"blocks.1.1.calls": np.array(-1)}, "calls: must be at least 0, got -1"),
         ({"scale": None}, "scale: must be float64 of shape"),
     ):
-        raises(DataError, match, net.load_state_dict, {**good, **change})
+        fails(DataError, match, net.load_state_dict, {**good, **change})
     with pytest.raises(DataError, match=r"heads\.b\.0: must be float32 of shape .*got none"):
         net.load_state_dict({name: a for name, a in good.items() if name != "heads.b.0"})
     for name, value in net.state_dict().items():
@@ -136,11 +136,11 @@ def test_moving_and_casting_keep_the_tensors(backend: str) -> None:
     assert all(p.dtype == agrad.float32 and p.grad is None for p in tensors)
     agrad.sum(net.first(agrad.asarray(x.astype("float32"), backend=backend))).backward()
     assert net.first.weight.grad.dtype == agrad.float32
-    raises(DtypeError, "floating", lambda: net.astype("int32"))
+    fails(DtypeError, "floating", lambda: net.astype("int32"))
     net.astype("complex64")
-    raises(DtypeError, "imaginary", lambda: net.astype("float32"))
+    fails(DtypeError, "imaginary", lambda: net.astype("float32"))
     assert net.first.weight.dtype == agrad.complex64
-    raises(BackendUnavailableError, "Backend 'no such backend' is unknown", lambda: net.to("no such backend"))
+    fails(BackendUnavailableError, "Backend 'no such backend' is unknown", lambda: net.to("no such backend"))
     assert all(p.backend == backend for p in tensors)
 
 

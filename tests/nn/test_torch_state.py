@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import raises
+from refusals import fails
 from tensors import host
 
 import agrad
@@ -137,9 +137,9 @@ def test_state_that_does_not_fit_loads_nothing(backend: str) -> None:
         ({"0.weight": "text"}, r"0\.weight: must be an array, got str"),
         ({"extra": np.zeros(2)}, "extra: not expected"),
     ):
-        raises(DataError, match, nn.load_torch_state_dict, layer, {**good, **change})
+        fails(DataError, match, nn.load_torch_state_dict, layer, {**good, **change})
     del good["0.bias"]
-    raises(DataError, r"0\.bias: missing", lambda: nn.load_torch_state_dict(layer, good))
+    fails(DataError, r"0\.bias: missing", lambda: nn.load_torch_state_dict(layer, good))
     for name, value in nn.torch_state_dict(layer).items():
         np.testing.assert_array_equal(value, before[name])
     found = nn.load_torch_state_dict(layer, {**good, "extra": 1}, strict=False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import raises
+from refusals import fails
 from tensors import draw, host, leaf
 
 import agrad
@@ -149,7 +149,7 @@ def test_a_traced_function_may_set_the_rate() -> None:
     assert step.cache_info().misses == 1
     assert optimizer.lr == 0.6
     np.testing.assert_allclose(host(w), [0.2, 0.2])
-    raises(ConfigurationError, r"SGD: lr must be a finite number of at least 0, got -2\.0", lambda: step(-1.0))
+    fails(ConfigurationError, r"SGD: lr must be a finite number of at least 0, got -2\.0", lambda: step(-1.0))
 
 
 def test_schedules_and_truth_values_that_change_after_a_trace() -> None:
@@ -186,7 +186,7 @@ def test_a_traced_function_may_not_set_truth_values() -> None:
         optimizer.maximize = True
         optimizer.step()
 
-    raises(TracedValueError, "SGD: maximize=True set inside step", step)
+    fails(TracedValueError, "SGD: maximize=True set inside step", step)
     assert not optimizer.maximize
 
 
@@ -255,7 +255,7 @@ def test_names_beside_parameters() -> None:
     ],
 )
 def test_wrong_groups_are_errors(error: type[Exception], match: str, make: Any) -> None:
-    raises(error, match, lambda: optim.SGD(make(leaf(np.ones(2)), leaf(np.ones(3))), lr=0.1))
+    fails(error, match, lambda: optim.SGD(make(leaf(np.ones(2)), leaf(np.ones(3))), lr=0.1))
 
 
 def test_a_group_that_is_refused_leaves_the_optimizer_as_it_was() -> None:
@@ -300,7 +300,7 @@ def test_the_state_of_groups_is_saved(backend: str) -> None:
         ({**state, "groups.1.lr": np.array(-1.0)}, ConfigurationError, "lr must be a finite number"),
         ({**state, "groups.0.betas": np.array([0.5, 1.0])}, ConfigurationError, "betas"),
     ):
-        raises(error, match, other.load_state_dict, wrong)
+        fails(error, match, other.load_state_dict, wrong)
     assert repr(other) == before
 
 
@@ -316,7 +316,7 @@ def test_a_state_says_whose_it_is() -> None:
         (made("a", momentum=0.9), r"groups: must be \[0\], got \[0, 0\]"),
         (made("a", "b", momentum=0.9, nesterov=True), r"groups.0.nesterov: must be True, got False"),
     ):
-        raises(DataError, match, other.load_state_dict, state)
+        fails(DataError, match, other.load_state_dict, state)
     second = made("a", "b", momentum=0.5)
     second.load_state_dict(state)
     assert second.momentum == 0.9

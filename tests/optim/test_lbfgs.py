@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import raises
+from refusals import fails
 from tensors import draw, host, leaf
 
 import agrad
@@ -100,7 +100,7 @@ def test_a_resumed_run_is_equal_bit_for_bit(backend: str, search: str | None) ->
         {**state, "moves": state["moves"][1:]},
         {**fresh, "t": np.ones(())},
     ):
-        raises(DataError, "the state of LBFGS was not loaded", made[1].load_state_dict, wrong)
+        fails(DataError, "the state of LBFGS was not loaded", made[1].load_state_dict, wrong)
 
 
 def test_the_closure_may_be_jitted() -> None:
@@ -136,8 +136,8 @@ def test_an_evaluation_takes_two_reads_of_the_device(
 def test_wrong_use_is_an_error() -> None:
     w = leaf(np.ones(2))
     optimizer = optim.LBFGS([w])
-    raises(ConfigurationError, "LBFGS: step requires a closure and cannot be skipped", optimizer.step)
-    raises(ConfigurationError, "one group", lambda: optim.LBFGS([{"params": [w]}, {"params": [leaf(np.ones(2))]}]))
+    fails(ConfigurationError, "LBFGS: step requires a closure and cannot be skipped", optimizer.step)
+    fails(ConfigurationError, "one group", lambda: optim.LBFGS([{"params": [w]}, {"params": [leaf(np.ones(2))]}]))
     with pytest.raises(DtypeError, match="LBFGS: parameters must have one precision, got float"):
         optim.LBFGS([w, leaf(np.ones(2, np.float32))])
     closure = closure_of(optimizer, lambda: agrad.sum(w**2))
@@ -146,5 +146,5 @@ def test_wrong_use_is_an_error() -> None:
     def step() -> Any:
         return optimizer.step(closure)
 
-    raises(TracedValueError, r"LBFGS\.step inside step", step)
+    fails(TracedValueError, r"LBFGS\.step inside step", step)
     np.testing.assert_array_equal(host(w), np.ones(2))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import raises
+from refusals import fails
 from tensors import draw, host, leaf, set_grad
 from test_optimizers import ADAM_OPTIONS, SGD_OPTIONS
 
@@ -249,7 +249,7 @@ def test_schedules_are_functions_of_the_step() -> None:
         (lambda: optim.Exponential(math.nan, 0.5), "Exponential: lr must be a finite number of at least 0, got nan"),
         (lambda: optim.Warmup(0.1, 3), "Warmup: schedule must be a function of the step, got 0.1"),  # type: ignore[arg-type]
     ):
-        raises(ConfigurationError, message, wrong)
+        fails(ConfigurationError, message, wrong)
 
 
 @pytest.mark.usefixtures("on_numpy")
@@ -271,7 +271,7 @@ def test_a_schedule_or_a_setting_is_the_rate() -> None:
         optimizer.lr = -1.0
     optimizer.lr = lambda n: math.inf
     before = host(w)
-    raises(ConfigurationError, "lr at step 4", optimizer.step)
+    fails(ConfigurationError, "lr at step 4", optimizer.step)
     np.testing.assert_array_equal(host(w), before)
     assert "lr=0.1" in repr(optim.Adam([w], lr=0.1))
 
@@ -298,7 +298,7 @@ def test_a_schedule_or_a_setting_is_the_rate() -> None:
     ],
 )
 def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
-    raises(error, match, lambda: make(leaf(np.ones(2))))
+    fails(error, match, lambda: make(leaf(np.ones(2))))
 
 
 @pytest.mark.usefixtures("on_numpy")
@@ -308,10 +308,10 @@ def test_nothing_is_half_stepped_or_half_loaded() -> None:
     set_grad(a, np.ones(3))
     b.grad = agrad.asarray(np.ones(2, np.float32))
     before = host(a)
-    raises(DtypeError, r"gradient of parameter 1 .* float64, got float32", optimizer.step)
+    fails(DtypeError, r"gradient of parameter 1 .* float64, got float32", optimizer.step)
     with agrad.use_backend("array_api_strict"):
         b.grad = agrad.asarray(np.ones(2), backend="array_api_strict")
-    raises(MixedBackendsError, "array_api_strict", optimizer.step)
+    fails(MixedBackendsError, "array_api_strict", optimizer.step)
     np.testing.assert_array_equal(host(a), before)
     set_grad(b, np.ones(2))
     optimizer.step()
@@ -325,7 +325,7 @@ def test_nothing_is_half_stepped_or_half_loaded() -> None:
         {name: value for name, value in good.items() if name != "1.v"},
         {name: value for name, value in good.items() if name != "steps"},
     ):
-        raises(DataError, "was not loaded", optimizer.load_state_dict, wrong)
+        fails(DataError, "was not loaded", optimizer.load_state_dict, wrong)
     for name, value in optimizer.state_dict().items():
         np.testing.assert_array_equal(value, good[name])
 
@@ -342,7 +342,7 @@ def test_state_of_a_moved_parameter_is_an_error() -> None:
     assert w.grad is None
     assert w.backend == "array_api_strict"
     set_grad(w, np.ones(3))
-    raises(MixedBackendsError, "Create a new optimizer", optimizer.step)
+    fails(MixedBackendsError, "Create a new optimizer", optimizer.step)
     optimizer.load_state_dict(optimizer.state_dict())
     optimizer.step()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import raises
+from refusals import fails
 
 import agrad
 from agrad import optim
@@ -140,7 +140,7 @@ def test_gradients_can_be_clipped_in_between(place: Any) -> None:
     scale.unscale()
     for p, g in zip(problem.parameters, right, strict=True):
         np.testing.assert_array_equal(p.grad.numpy(), g)
-    raises(ConfigurationError, "already", scale.unscale)
+    fails(ConfigurationError, "already", scale.unscale)
     before = problem.values()[0]
     optim.clip_grad_norm(problem.parameters, 1e-3)
     scale.step()
@@ -166,7 +166,7 @@ def test_a_resumed_run_goes_on_the_same(place: Any) -> None:
         np.testing.assert_array_equal(a, b)
     assert scales[0].state_dict() == scales[1].state_dict()
     assert int(second.optimizer.state_dict()["0.step"]) == 4
-    raises(DataError, "good_steps", lambda: scales[1].load_state_dict({"scale": np.array(1.0)}))
+    fails(DataError, "good_steps", lambda: scales[1].load_state_dict({"scale": np.array(1.0)}))
 
 
 def test_the_scale_stays_a_number(place: Any) -> None:
@@ -212,7 +212,7 @@ def test_a_traced_step_finds_a_scale_that_nothing_leads_to(place: Any) -> None:
 
 def test_refusals() -> None:
     optimizer = optim.SGD([agrad.asarray(np.ones(2), requires_grad=True)], lr=0.1)
-    raises(OperandError, "optimizers", optim.LossScale)
+    fails(OperandError, "optimizers", optim.LossScale)
     with pytest.raises(OperandError, match="optimizers"):
         optim.LossScale(2.0**16)  # type: ignore[arg-type]
     for options in (
@@ -221,4 +221,4 @@ def test_refusals() -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigurationError, match="LossScale"):
             optim.LossScale(optimizer, **options)  # type: ignore[arg-type]
-    raises(ConfigurationError, "no parameter has a gradient", optim.LossScale(optimizer).step)
+    fails(ConfigurationError, "no parameter has a gradient", optim.LossScale(optimizer).step)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from refusals import raises
+from refusals import fails
 from tensors import draw, host, leaf, set_grad
 
 import agrad
@@ -278,7 +278,7 @@ def test_wrong_use_of_the_pure_functions_is_an_error() -> None:
         (ConfigurationError, "unexpected keyword argument 'beta'", lambda: optim.Adam.transform(beta=1)),
         (ConfigurationError, "step\\(closure\\)", lambda: optim.LBFGS.transform()),
     ):
-        raises(error, match, call)
+        fails(error, match, call)
     assert repr(step) == "Adam.transform(lr=0.1, betas=(0.9, 0.999), eps=1e-08)"
     assert tree.structure(state["m"]) == tree.structure(params)
 
@@ -323,7 +323,7 @@ def test_a_closure_and_zeroed_gradients() -> None:
     ],
 )
 def test_options_out_of_range_are_errors(match: str, make: Any) -> None:
-    raises(ConfigurationError, match, lambda: make(leaf(np.ones(2))))
+    fails(ConfigurationError, match, lambda: make(leaf(np.ones(2))))
 
 
 def test_an_own_optimizer_declares_its_options() -> None:
@@ -340,7 +340,7 @@ def test_an_own_optimizer_declares_its_options() -> None:
     assert optim.Adam.transform(eps=0.1).options["eps"] == 0.1
     with pytest.raises(ConfigurationError, match="Scaled: scale must be a finite number of at least 0, got -1"):
         Scaled([w], scale=-1)
-    raises(TypeError, "Scaled: got an unexpected keyword argument 'unset'", lambda: Scaled([w], unset=3))
+    fails(TypeError, "Scaled: got an unexpected keyword argument 'unset'", lambda: Scaled([w], unset=3))
 
 
 def test_a_subclass_without_options_inherits_the_constructor() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import raises
+from refusals import fails
 
 import agrad
 from agrad.errors import OperandError, ShapeError
@@ -123,4 +123,4 @@ def test_wrong_arguments() -> None:
         (lambda: f({**W, "a": W["a"] + 0j}, x, y), OperandError, "must be real"),
         (lambda: agrad.grad(f, argnums=1)(W, x, y), OperandError, "with respect to the parameters"),
     ):
-        raises(error, match, call)
+        fails(error, match, call)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from checker import assert_close, host
 from crossing import each
-from refusals import raises
+from refusals import fails
 from scipy_calls import Call
 from scipy_optimize_calls import CALLS
 from test_scipy_names import problem
@@ -332,7 +332,7 @@ def test_a_function_that_branches_on_values_is_not_traced(monkeypatch: pytest.Mo
         return agrad.sum(x**2) if float(agrad.stop_gradient(x)[0]) > 0 else agrad.sum(x**2) * 2
 
     np.testing.assert_allclose(optimize.minimize(fun, np.ones(2)).x, 0, atol=1e-6)
-    raises(TracedValueError, "value", lambda: optimize.minimize(fun, np.ones(2), jit=True))
+    fails(TracedValueError, "value", lambda: optimize.minimize(fun, np.ones(2), jit=True))
     calls: list[int] = []
     counted = optimize.minimize(lambda x: calls.append(0) or valley(x), START, jit=False)
     assert len(calls) == counted.nfev + 1  # and once to see if something is recorded
@@ -371,24 +371,24 @@ def test_refusals() -> None:
                 0
             ]
         )(1.0)
-    raises(DtypeError, "x0 must hold real arrays", lambda: optimize.minimize(valley, np.ones(2) * 1j))
-    raises(DtypeError, "x0 must hold real arrays", lambda: optimize.minimize(valley, {}))
-    raises(ShapeError, r"shape \(\)", lambda: optimize.minimize(lambda x: x, np.ones(2)))
-    raises(DtypeError, "complex", lambda: optimize.minimize(lambda x: agrad.sum(x) * 1j, np.ones(2)))
-    raises(OperandError, "fun must be a function", lambda: optimize.minimize(3, np.ones(2)))
+    fails(DtypeError, "x0 must hold real arrays", lambda: optimize.minimize(valley, np.ones(2) * 1j))
+    fails(DtypeError, "x0 must hold real arrays", lambda: optimize.minimize(valley, {}))
+    fails(ShapeError, r"shape \(\)", lambda: optimize.minimize(lambda x: x, np.ones(2)))
+    fails(DtypeError, "complex", lambda: optimize.minimize(lambda x: agrad.sum(x) * 1j, np.ones(2)))
+    fails(OperandError, "fun must be a function", lambda: optimize.minimize(3, np.ones(2)))
     with pytest.raises(ConfigurationError, match="omit"):
         optimize.curve_fit(lambda x, a: a * x, np.ones(3), np.ones(3), nan_policy="omit")
 
 
 def test_errors_of_scipy() -> None:
-    raises(ValueError, "Unknown solver nothing", lambda: optimize.minimize(valley, START, method="nothing"))
+    fails(ValueError, "Unknown solver nothing", lambda: optimize.minimize(valley, START, method="nothing"))
     with pytest.raises(TypeError, match="unexpected keyword argument 'tolerance'"):
         optimize.minimize(valley, START, tolerance=1e-3)
-    raises(TypeError, "missing 1 required positional argument: 'x0'", lambda: optimize.least_squares(valley))
-    raises(ValueError, "number of bounds", lambda: optimize.minimize(valley, START, bounds=[(0, 1)] * 2))
+    fails(TypeError, "missing 1 required positional argument: 'x0'", lambda: optimize.least_squares(valley))
+    fails(ValueError, "number of bounds", lambda: optimize.minimize(valley, START, bounds=[(0, 1)] * 2))
     with pytest.raises(ValueError, match="not finite in the initial point"):
         optimize.least_squares(lambda x: x * np.nan, np.asarray([-1.0]))
-    raises(TypeError, "mismatch between the input and output shape", lambda: optimize.root(lambda x: x[:1], np.ones(2)))
+    fails(TypeError, "mismatch between the input and output shape", lambda: optimize.root(lambda x: x[:1], np.ones(2)))
     with pytest.raises(ValueError, match=r"opposite signs|different signs"):
         optimize.root_scalar(lambda x: x**2 + 1, bracket=[0, 1])
     with pytest.raises(ValueError, match="Unable to determine number of fit parameters"):

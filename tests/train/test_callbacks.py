@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from refusals import raises
+from refusals import fails
 from samples import Stop, blobs, classifier, line, regressor, values
 
 import agrad
@@ -81,8 +81,8 @@ def test_an_entry_that_is_not_there_is_named():
     X, y = blobs()
     with pytest.raises(ConfigurationError, match="got 'val_accuracy'; the record contains loss, accuracy"):
         classifier(callbacks=[EarlyStopping("val_accuracy")]).fit(X, y, progress=False)
-    raises(ConfigurationError, "mode must be auto, min or max", lambda: EarlyStopping(mode="lower"))
-    raises(ConfigurationError, "patience must be an integer of at least 1", lambda: EarlyStopping(patience=0))
+    fails(ConfigurationError, "mode must be auto, min or max", lambda: EarlyStopping(mode="lower"))
+    fails(ConfigurationError, "patience must be an integer of at least 1", lambda: EarlyStopping(patience=0))
 
 
 # -- stopped and resumed --
@@ -176,7 +176,7 @@ def test_after_an_error_a_run_is_exact_or_not_saved(tmp_path):
         raise ZeroDivisionError("of a callback")
 
     between = classifier(callbacks=[LambdaCallback(on_step_end=fail)], threads=None)
-    raises(ZeroDivisionError, "of a callback", lambda: between.fit(X, y, **given))
+    fails(ZeroDivisionError, "of a callback", lambda: between.fit(X, y, **given))
     between.save(tmp_path / "between.st")
     again = classifier(threads=None)
     again.fit(X, y, resume=tmp_path / "between.st", **given)
@@ -184,10 +184,10 @@ def test_after_an_error_a_run_is_exact_or_not_saved(tmp_path):
 
     within = classifier(threads=None, jit=False)
     within.optimizer.step = lambda: 1 / 0
-    raises(ZeroDivisionError, "division by zero", lambda: within.fit(X, y, **given))
+    fails(ZeroDivisionError, "division by zero", lambda: within.fit(X, y, **given))
     with pytest.raises(ConfigurationError, match="the last fit ended by an error within a step"):
         within.save(tmp_path / "within.st")
-    raises(ConfigurationError, "Load a saved run first", lambda: within.fit(X, y, resume=True, **given))
+    fails(ConfigurationError, "Load a saved run first", lambda: within.fit(X, y, resume=True, **given))
     within.load(tmp_path / "between.st")
     within.save(tmp_path / "within.st")
     assert (tmp_path / "within.st").read_bytes() == (tmp_path / "between.st").read_bytes()
@@ -216,7 +216,7 @@ def test_two_calls_train_as_one_does_and_true_goes_on_in_the_middle():
     assert halves.fit(X, y, epochs=3, **given).interrupted
     halves.fit(X, y, epochs=3, resume=True, **given)
     assert values(halves) == values(once)
-    raises(ConfigurationError, "batch_size 5", lambda: halves.fit(X, y, epochs=4, batch_size=5, resume=True))
+    fails(ConfigurationError, "batch_size 5", lambda: halves.fit(X, y, epochs=4, batch_size=5, resume=True))
 
 
 @pytest.mark.needs("safetensors")
@@ -238,11 +238,11 @@ def test_files_that_do_not_fit_change_nothing(tmp_path):
     classifier(callbacks=[EarlyStopping(), Checkpoint(path)]).fit(X, y, progress=False)
     trainer = classifier(seed=5)
     before = values(trainer)
-    raises(DataError, "the state of the callback EarlyStopping, which this trainer has not", lambda: trainer.load(path))
+    fails(DataError, "the state of the callback EarlyStopping, which this trainer has not", lambda: trainer.load(path))
     nn.checkpoint.save(other, {}, {"format": 3})
-    raises(DataError, r"expected a run that Trainer.save wrote, found format 3", lambda: trainer.load(other))
+    fails(DataError, r"expected a run that Trainer.save wrote, found format 3", lambda: trainer.load(other))
     regressor().save(other)
-    raises(DataError, "does not fit this trainer", lambda: trainer.load(other))
+    fails(DataError, "does not fit this trainer", lambda: trainer.load(other))
     assert values(trainer) == before
     with pytest.raises(SaveError, match="nowhere"):
         classifier(callbacks=[Checkpoint(tmp_path / "nowhere" / "x.st")]).fit(X, y, progress=False)
@@ -323,7 +323,7 @@ def test_a_plateau_is_seen():
     trainer = classifier(callbacks=[Script(1, 2, 3, 4)])
     trainer.callbacks.append(Scheduler(lr_scheduler.ReduceLROnPlateau(trainer.optimizer, patience=0)))
     assert trainer.fit(X, y, epochs=4, progress=False).column("lr") == pytest.approx([0.02, 0.02, 2e-3, 2e-4])
-    raises(OperandError, "got Constant", lambda: Scheduler(optim.Constant(0.1)))
+    fails(OperandError, "got Constant", lambda: Scheduler(optim.Constant(0.1)))
 
 
 def test_functions_are_called_in_order():
@@ -333,7 +333,7 @@ def test_functions_are_called_in_order():
     X, y = line()
     regressor(callbacks=[LambdaCallback(**hooks)]).fit(X, y, epochs=1, batch_size=32, progress=False)
     assert calls == [*names[:3], "on_step_end", *names[3:]]
-    raises(ConfigurationError, "got on_batch=1", lambda: LambdaCallback(on_batch=1))
+    fails(ConfigurationError, "got on_batch=1", lambda: LambdaCallback(on_batch=1))
 
 
 @pytest.mark.needs("rich")

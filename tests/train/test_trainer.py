@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from refusals import raises
+from refusals import fails
 from samples import blobs, classifier, line, made, regressor, values
 
 import agrad
@@ -100,8 +100,8 @@ def test_a_list_of_batches_is_enough_and_an_iterator_is_not():
     trainer = classifier()
     trainer.fit([(X[:30], y[:30]), (X[30:], y[30:])], epochs=2, validation=(X, y), progress=False)
     assert trainer.progress.step == 4
-    raises(OperandError, "exhausted after one epoch", lambda: trainer.fit(iter([(X, y)])))
-    raises(DataError, "at least one batch", lambda: trainer.fit([], epochs=1, progress=False))
+    fails(OperandError, "exhausted after one epoch", lambda: trainer.fit(iter([(X, y)])))
+    fails(DataError, "at least one batch", lambda: trainer.fit([], epochs=1, progress=False))
 
 
 class Two(nn.Module):
@@ -174,7 +174,7 @@ def test_class_weights_are_those_of_the_loss():
         trainer.fit(X, y, class_weight={0: 1, np.int64(1): 1, 2: 1}, progress=False)
         trainer.fit(X[rare], y[rare], class_weight=weights, progress=False)
     assert balanced.history.column("loss") == pytest.approx(told.history.column("loss"), rel=1e-6)
-    raises(ConfigurationError, r"got none for \[2\]", lambda: balanced.fit(X, y, class_weight={0: 1, 1: 1}))
+    fails(ConfigurationError, r"got none for \[2\]", lambda: balanced.fit(X, y, class_weight={0: 1, 1: 1}))
 
 
 # -- precision and tracing --
@@ -187,8 +187,8 @@ def test_narrow_products_train(name):
     trainer.fit(X, y, epochs=3, progress=False)
     assert trainer.scale is not None
     assert trainer.scale.state_dict()["good_steps"] == 6
-    raises(ConfigurationError, "Omit jit=False", lambda: classifier(precision=name, jit=False))
-    raises(ConfigurationError, "precision= must be one of float32", lambda: classifier(precision="half"))
+    fails(ConfigurationError, "Omit jit=False", lambda: classifier(precision=name, jit=False))
+    fails(ConfigurationError, "precision= must be one of float32", lambda: classifier(precision="half"))
 
 
 class Branch(nn.Module):
@@ -217,7 +217,7 @@ def test_a_step_that_cannot_be_traced_runs_eagerly_with_a_warning():
             warnings.simplefilter("error")
             eager.fit(X, y, epochs=2, batch_size=8, progress=False)
         assert values(trainer) == values(eager)
-        raises(TracedValueError, "item", lambda: branch(jit=True).fit(X, y, progress=False))
+        fails(TracedValueError, "item", lambda: branch(jit=True).fit(X, y, progress=False))
 
 
 # -- what goes wrong --
@@ -261,7 +261,7 @@ def test_data_that_make_no_sense_are_named(change, error, message):
     trainer = classifier()
     before = values(trainer)
     given = {"X": X, "y": y, "progress": False, **change(X, y)}
-    raises(error, message, lambda: trainer.fit(**given))
+    fails(error, message, lambda: trainer.fit(**given))
     assert values(trainer) == before
     assert not trainer.history
 
@@ -288,7 +288,7 @@ def test_data_that_make_no_sense_are_named(change, error, message):
 def test_trainers_that_make_no_sense_are_refused(change, error, message):
     model = nn.Linear(4, 3)
     given = {"model": model, "loss": nn.CrossEntropyLoss(), "optimizer": optim.SGD(model.parameters()), **change}
-    raises(error, message, lambda: Trainer(**given))
+    fails(error, message, lambda: Trainer(**given))
 
 
 def test_losses_that_are_no_number_are_refused():
