@@ -7,7 +7,7 @@ import numpy as np
 import agrad
 from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 from agrad.nn.functional.losses import Reduction, check_reduction
-from agrad.nn.functional.real import not_real, of_array, real_only
+from agrad.nn.functional.real import of_array, real_only
 
 __all__ = ["cross_entropy", "nll_loss"]
 
@@ -61,12 +61,6 @@ def _in_range(name: str, labels: Any, classes: int) -> None:
         )
 
 
-def _real_logits(logits: Any) -> None:
-    """Raise ``DtypeError`` for complex logits, which the fused operation checks itself."""
-    if "complex" in str(logits.dtype):
-        raise not_real("cross_entropy", logits)
-
-
 def _picked(x: Any, labels: Any) -> Any:
     """Return the elements of the last axis at the labels."""
     return agrad.squeeze(agrad.take_along_axis(x, agrad.expand_dims(labels, axis=-1), axis=-1), axis=-1)
@@ -89,11 +83,11 @@ def _negative_log(log_p: Any, labels: Any, kept: Any, weight: Any, smoothing: fl
 
 
 def _averaged(losses: Any, weights: Any, reduction: str) -> Any:
-    if reduction == "none":
-        return losses
+    if "complex" in str(losses.dtype):
+        raise DtypeError(f"cross_entropy: arguments must be real, got {losses.dtype}. Pass agrad.real(x).")
     if reduction == "mean":
         return agrad.mean(losses) if weights is None else agrad.sum(losses) / agrad.sum(weights)
-    return agrad.sum(losses)
+    return losses if reduction == "none" else agrad.sum(losses)
 
 
 @of_array
@@ -184,7 +178,6 @@ def cross_entropy(
     logits = _classes_last(logits)
     check_weight("cross_entropy", weight, logits.shape[-1] if shape else 0)
     if shape and tuple(getattr(target, "shape", ())) == shape and agrad.isdtype(target.dtype, "real floating"):
-        _real_logits(logits)
         target = _classes_last(target)
         if label_smoothing:
             target = agrad.add(agrad.multiply(target, 1 - label_smoothing), label_smoothing / logits.shape[-1])
@@ -199,8 +192,6 @@ def cross_entropy(
             return agrad.cross_entropy(logits, target, reduction=reduction)
         losses = agrad.cross_entropy(logits, agrad.where(kept, target, 0), reduction="none")
         return _averaged(agrad.where(kept, losses, 0.0), agrad.astype(kept, losses.dtype), reduction)
-    _real_logits(logits)
     labels = target if kept is None else agrad.where(kept, target, 0)
     _in_range("cross_entropy", labels, logits.shape[-1])
-    log_p = agrad.log_softmax(logits)
-    return _averaged(*_negative_log(log_p, labels, kept, weight, label_smoothing), reduction)
+    return _averaged(*_negative_log(agrad.log_softmax(logits), labels, kept, weight, label_smoothing), reduction)

@@ -40,16 +40,13 @@ def real_only(function: F) -> F:
         for array in arrays:
             dtype = getattr(array, "dtype", None)
             if dtype is not None and "complex" in str(dtype):
-                raise not_real(function.__name__, array)
+                raise DtypeError(
+                    f"{function.__name__}: arrays must be real, got {agrad.asarray(array).dtype}. Pass agrad.real(x) "
+                    "or agrad.imag(x)."
+                )
         return function(*arrays, **options)
 
     return checked  # type: ignore[return-value]
-
-
-def not_real(name: str, array: Any) -> DtypeError:
-    """Return the error for a complex array."""
-    dtype = agrad.asarray(array).dtype
-    return DtypeError(f"{name}: arrays must be real, got {dtype}. Pass agrad.real(x) or agrad.imag(x).")
 
 
 def elementwise(function: Callable[Concatenate[Any, P], Any]) -> "OfArray[P]":
