@@ -15,7 +15,7 @@ def same_values(ours: nn.Module, theirs: Any) -> dict[str, tuple[Any, Any, bool]
     import torch
 
     theirs.load_state_dict({name: torch.asarray(value) for name, value in nn.torch_state_dict(ours).items()})
-    linear = {f"{name}.weight" for name, module in ours.named_modules() if isinstance(module, nn.Linear)}
+    linear = {f"{name}.weight".lstrip(".") for name, module in ours.named_modules() if isinstance(module, nn.Linear)}
     found = dict(theirs.named_parameters())
     return {name: (tensor, found[name], name in linear) for name, tensor in ours.named_parameters()}
 

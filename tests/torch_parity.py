@@ -14,11 +14,12 @@ TOLERANCE = 1e-10
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function, with NumPy arrays as its arguments, or None."""
+    """A call of a function, with NumPy arrays as its arguments, or None; ``keywords`` name the last ones."""
 
     function: str
     arrays: Sequence[Any]
     options: dict[str, Any] = field(default_factory=dict)
+    keywords: Sequence[str] = ()
     smooth: bool = True
     """False for points where second derivatives are a matter of convention, or PyTorch's are NaN or missing."""
 
@@ -38,10 +39,17 @@ def check_call(call: Call, modes: bool = True) -> None:
     options = {key: _place(value) for key, value in call.options.items()}
     their_options = {key: _theirs(value) for key, value in call.options.items()}
 
-    def f(*arrays: Any) -> Any:
-        return ours(*arrays, **options)
+    def called(function: Any, arrays: Sequence[Any], options: dict[str, Any]) -> Any:
+        first = len(arrays) - len(call.keywords)
+        return function(*arrays[:first], **dict(zip(call.keywords, arrays[first:], strict=True)), **options)
 
-    check_same(f, lambda *tensors: theirs(*tensors, **their_options), call.arrays, call.smooth, modes)
+    check_same(
+        lambda *arrays: called(ours, arrays, options),
+        lambda *tensors: called(theirs, tensors, their_options),
+        call.arrays,
+        call.smooth,
+        modes,
+    )
 
 
 def _place(value: Any) -> Any:
@@ -78,9 +86,9 @@ def check_same(
     expected = theirs(*tensors)
     weight = rng.normal(size=tuple(expected.shape))
     directions = [rng.normal(size=arrays[i].shape) for i in where]
-    slopes = torch.autograd.grad(
-        (expected * torch.asarray(weight)).sum(), [tensors[i] for i in where], create_graph=smooth, allow_unused=True
-    )
+    total = (expected * torch.asarray(weight)).sum()
+    inputs = [tensors[i] for i in where]
+    slopes = torch.autograd.grad(total, inputs, create_graph=smooth, allow_unused=True) if inputs else ()
     mine = [None if array is None else here(array) for array in arrays]
 
     def of_floats(*parts: Any) -> Any:
@@ -95,6 +103,8 @@ def check_same(
     parts = [mine[i] for i in where]
     argnums = tuple(range(len(where)))
     close(of_floats(*parts), expected, "the value")
+    if not where:
+        return
     gradient = agrad.grad(loss, argnums=argnums)
     for i, g, slope in zip(where, gradient(*parts), slopes, strict=True):
         close(g, torch.zeros_like(tensors[i]) if slope is None else slope, f"the gradient by argument {i}")

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
+from refusals import fails
 
 import agrad
 from agrad.engine.observing import OBSERVED
@@ -176,10 +177,8 @@ def test_an_operation_made_or_changed_inside_is_looked_at() -> None:
         def inverse(xp: Any, x: Any, /) -> Any:
             return 1 / x
 
-        with pytest.raises(AnomalyError, match="inverse returned"):
-            inverse(ZERO)
+        fails(AnomalyError, "inverse returned", lambda: inverse(ZERO))
         inverse.vjp(lambda g, y: -g * y * y)
-        with pytest.raises(AnomalyError, match="inverse returned"):
-            inverse(ZERO)
+        fails(AnomalyError, "inverse returned", lambda: inverse(ZERO))
         assert_close(agrad.grad(lambda x: agrad.sum(inverse(x)))(ZERO + 1), [-0.25, -1.0], "its gradient")
     assert np.isinf(inverse(ZERO)[1])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad.backends import backend_of, to_host
@@ -237,8 +238,7 @@ def test_a_freed_graph() -> None:
     assert s.op.args[0] is x
     assert s.parents[1] is y
     for look in (lambda: total.op.args, lambda: total.parents, lambda: total.op.settings, lambda: total.grad_fn()):
-        with pytest.raises(GraphFreedError, match="retain_graph=True"):
-            look()
+        fails(GraphFreedError, "retain_graph=True", look)
 
 
 def test_several_outputs(backend: str) -> None:
@@ -320,12 +320,9 @@ def test_grad_fn_can_be_differentiated_again(f: Any, second: Any, backend: str) 
 
 def test_grad_fn_checks_the_cotangent() -> None:
     y = leaf([1.0, 2.0]) * 2.0
-    with pytest.raises(ShapeError, match="multiply"):
-        y.grad_fn()
-    with pytest.raises(ShapeError, match=r"\(3,\)"):
-        y.grad_fn(np.ones(3))
-    with pytest.raises(DtypeError, match="float32"):
-        y.grad_fn(np.ones(2, dtype=np.float32))
+    fails(ShapeError, "multiply", y.grad_fn)
+    fails(ShapeError, r"\(3,\)", lambda: y.grad_fn(np.ones(3)))
+    fails(DtypeError, "float32", lambda: y.grad_fn(np.ones(2, dtype=np.float32)))
     same(agrad.sum(y).grad_fn()[0], [1.0, 1.0])
 
 
@@ -457,12 +454,3 @@ def test_a_graph_object_holds_nothing_of_the_tape() -> None:
     del x, y
     assert kept() is None
     assert str(picture) == before
-
-
-def test_operands_far_down_a_long_chain() -> None:
-    x = leaf(0.0)
-    y = x
-    for _ in range(20_000):
-        y = y + 1.0
-    same(y.op.args[0], 19_999.0)
-    same(y.parents[0].parents[0], 19_998.0)

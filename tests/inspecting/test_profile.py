@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close
+from refusals import fails
 
 import agrad
 from agrad.engine.observing import OBSERVED
@@ -112,8 +113,7 @@ def test_the_table() -> None:
     assert p.table("calls", limit=1).splitlines()[1].startswith("exp")
     assert "1 more; limit=None" in p.table(limit=1)
     assert [row.operation for row in p.rows("name")] == ["exp", "sin"]
-    with pytest.raises(ConfigurationError, match="'size'"):
-        p.rows("size")
+    fails(ConfigurationError, "'size'", lambda: p.rows("size"))
     read = json.loads(p.to_json())
     assert {row["operation"]: row["calls"] for row in read["rows"]} == {"exp": 3, "sin": 1}
     assert read["wall_seconds"] == p.wall

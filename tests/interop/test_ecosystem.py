@@ -14,6 +14,7 @@ import ecosystem_page
 import numpy as np
 import pytest
 from ecosystem import trial
+from refusals import fails
 
 import agrad
 
@@ -167,8 +168,7 @@ def test_a_sample_with_a_result_that_is_not_finite_is_no_sample(bad: float) -> N
         return a * np.asarray([1.0, bad])
 
     x = np.asarray([0.3, 0.7])
-    with pytest.raises(ValueError, match="result 0 is not finite"):
-        trial.trial(trial.Sample("f", call, (x,)))
+    fails(ValueError, "result 0 is not finite", lambda: trial.trial(trial.Sample("f", call, (x,))))
     assert trial.trial(trial.Sample("f", lambda a: call(a)[:1], (x,))).kind == "wrong"  # nothing guards the gradient
 
 
@@ -255,14 +255,9 @@ def test_methods_that_write_and_those_that_copy(place: Any) -> None:
     assert found.tolist() == [[1.5] * 3, [1.5, 0.4, 2.0]]
     agrad.sum(found * place(np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))).backward()
     assert leaf.grad.tolist() == [[0.0, 0.0, 6.0], [10.0, 5.0, 0.0]]
-    with pytest.raises(agrad.errors.RefusedFunctionError, match=r"got 1\. Write x\.reshape"):
-        leaf.flatten(1)
-    with pytest.raises(TypeError, match="same_kind"):
-        leaf.astype(np.int64, casting="same_kind")
-    with pytest.raises(
-        agrad.errors.LeafMutationError, match=r"x\[i\] = v must not change a leaf .* under agrad\.no_grad\(\)"
-    ):
-        leaf.sort()
+    fails(agrad.errors.RefusedFunctionError, r"got 1\. Write x\.reshape", lambda: leaf.flatten(1))
+    fails(TypeError, "same_kind", lambda: leaf.astype(np.int64, casting="same_kind"))
+    fails(agrad.errors.LeafMutationError, r"x\[i\] = v must not change a leaf .* under agrad\.no_grad\(\)", leaf.sort)
     with pytest.raises(
         agrad.errors.TracedValueError,
         match=r"tolist\(\) must not be called on a value that vmap maps over.*agrad\.where",

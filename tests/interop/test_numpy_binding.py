@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 import agrad.interop.numpy
@@ -35,10 +36,8 @@ def test_a_parameter_that_a_handler_does_not_take() -> None:
         assert made.shape == (2,)
     np.testing.assert_array_equal(np.concatenate([t, t], casting="no").detach().numpy(), [3.0, 1.0, 3.0, 1.0])
     for call in (lambda: np.sort(t, order="a"), lambda: np.partition(t, 0, order="a")):
-        with pytest.raises(RefusedFunctionError, match=r"order='a' is not supported for Tensors\. Leave order out"):
-            call()
-    with pytest.raises(TypeError, match="arguments"):
-        t.sum(None, None, None, False, 0.0, True, 1, 2)
+        fails(RefusedFunctionError, r"order='a' is not supported for Tensors\. Leave order out", call)
+    fails(TypeError, "arguments", lambda: t.sum(None, None, None, False, 0.0, True, 1, 2))
 
 
 def test_out_by_its_position() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad.errors import DetachError, MixedBackendsError, ShapeError
@@ -128,8 +129,7 @@ def test_sums_are_dense_and_the_star_of_matrices_is_their_product() -> None:
 )
 def test_refusals(f: Any, error: type[Exception], text: str) -> None:
     x = agrad.asarray([1.0, 2.0, 3.0], requires_grad=True)
-    with pytest.raises(error, match=re.escape(text)):
-        f(sparse.csr_array(A), x)
+    fails(error, re.escape(text), lambda: f(sparse.csr_array(A), x))
 
 
 def test_a_jitted_function_reads_a_matrix_from_outside() -> None:
@@ -154,8 +154,7 @@ def test_other_backends_are_told_to_move(backend: str, f: Any) -> None:
         close(f(matrix, x), A @ np.asarray(x))
         return
     text = f"must be on 'numpy', like the sparse matrix, got {x.backend!r}. Move it: x.to('numpy')."
-    with pytest.raises(MixedBackendsError, match=re.escape(text)):
-        f(matrix, x)
+    fails(MixedBackendsError, re.escape(text), lambda: f(matrix, x))
     moved = f(matrix, x.to("numpy"))
     close(moved.numpy(), A @ x.to("numpy").numpy())
 

@@ -1,106 +1,19 @@
-"""Losses against PyTorch's: values, derivatives in every mode, every option, and the modules."""
+"""Losses: values at the edges of their domains, ignored labels, one instruction under jit, and CTC."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from torch_parity import Call, check_call, here, host
+from torch_parity import check_same, close, here, host
 
 import agrad
-from agrad import nn
-from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
+from agrad import nn, optim, testing
 
 F = nn.functional
-RNG = np.random.default_rng(3)
-X, Y = RNG.normal(size=(4, 3)) * 2, RNG.normal(size=(4, 3)) * 2
+RNG = np.random.default_rng(25)
+X, Y, Z = RNG.normal(size=(3, 4, 3))
 P, T = RNG.uniform(0.05, 0.95, size=(4, 3)), RNG.uniform(0, 1, size=(4, 3))
-W = RNG.uniform(0.5, 2, size=(4, 3))
-REDUCTIONS: list[dict[str, Any]] = [{}, {"reduction": "sum"}, {"reduction": "none"}]
-ELEMENTWISE: list[Call] = [
-    Call(name, arrays, options | reduction)
-    for name, arrays, options in [
-        ("mse_loss", [X, Y], {}),
-        ("l1_loss", [X, Y], {}),
-        ("huber_loss", [X, Y], {}),
-        ("huber_loss", [X, Y], {"delta": 2.5}),
-        ("smooth_l1_loss", [X, Y], {}),
-        ("smooth_l1_loss", [X, Y], {"beta": 0.5}),
-        ("smooth_l1_loss", [X, Y], {"beta": 0.0}),
-        ("binary_cross_entropy", [P, T], {}),
-        ("binary_cross_entropy", [P, T], {"weight": W}),
-        ("binary_cross_entropy_with_logits", [X, T], {}),
-        ("binary_cross_entropy_with_logits", [X, T], {"weight": W, "pos_weight": W[0]}),
-        ("kl_div", [np.log(P), T], {}),
-        ("kl_div", [np.log(P), np.log(T)], {"log_target": True}),
-        ("gaussian_nll_loss", [X, Y, P], {}),
-        ("gaussian_nll_loss", [X, Y, P[:, 0].copy()], {"full": True}),
-        ("gaussian_nll_loss", [X, Y, P], {"eps": 0.5}),
-        ("poisson_nll_loss", [X, 5 * T], {}),
-        ("poisson_nll_loss", [X, 5 * T], {"full": True}),
-        ("poisson_nll_loss", [P, 5 * T], {"log_input": False}),
-        ("triplet_margin_loss", [X, Y, P], {}),
-        ("triplet_margin_loss", [X, Y, P], {"margin": 4.0, "swap": True}),
-        ("triplet_margin_loss", [X, Y, P], {"margin": 4.0, "p": 3.0}),
-        ("cosine_embedding_loss", [X, Y, np.array([1, -1, 1, -1])], {}),
-        ("cosine_embedding_loss", [X, Y, np.array([1, -1, 1, -1])], {"margin": 0.2}),
-    ]
-    for reduction in REDUCTIONS
-] + [Call("kl_div", [np.log(P), T], {"reduction": "batchmean"})]
-
-LABELS, MASKED = np.array([0, 2, 1, 2]), np.array([0, -100, 1, 2])
-IMAGE, IMAGE_LABELS = RNG.normal(size=(2, 3, 2, 2)), RNG.integers(0, 3, size=(2, 2, 2))
-FREQUENCY = np.array([0.5, 2.0, 1.25])
-CLASSES = [
-    Call(name, arrays, options | reduction)
-    for name in ("cross_entropy", "nll_loss")
-    for arrays, options in [
-        ([X, LABELS], {}),
-        ([X, LABELS], {"weight": FREQUENCY}),
-        ([X, MASKED], {}),
-        ([X, MASKED], {"weight": FREQUENCY}),
-        ([X, LABELS], {"ignore_index": 2}),
-        ([IMAGE, IMAGE_LABELS], {}),
-        ([IMAGE, IMAGE_LABELS], {"weight": FREQUENCY, "ignore_index": 1}),
-        ([X[0], np.array(1)], {}),
-    ]
-    for reduction in REDUCTIONS
-]
-TARGETS = T / T.sum(axis=1, keepdims=True)
-SMOOTHED = [
-    Call("cross_entropy", arrays, options | reduction)
-    for arrays, options in [
-        ([X, LABELS], {"label_smoothing": 0.1}),
-        ([X, MASKED], {"label_smoothing": 0.1, "weight": FREQUENCY}),
-        ([X, TARGETS], {}),
-        ([X, TARGETS], {"weight": FREQUENCY, "label_smoothing": 0.1}),
-        ([IMAGE, IMAGE**2], {"weight": FREQUENCY}),
-        ([X[0], TARGETS[0]], {}),
-    ]
-    for reduction in REDUCTIONS
-]
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
-@pytest.mark.parametrize("call", ELEMENTWISE + CLASSES + SMOOTHED, ids=lambda call: call.name)
-def test_as_pytorch_in_every_mode(backend: str, call: Call) -> None:
-    check_call(call)
-
-
-EDGES = [
-    Call("l1_loss", [np.array([1.0, 2.0]), np.array([1.0, 3.0])], smooth=False),
-    Call("huber_loss", [np.array([1.0, 0.0, 1e200]), np.array([0.0, 0.0, -1e200])], smooth=False),
-    Call("smooth_l1_loss", [np.array([1.0, 0.0]), np.array([0.0, 0.0])], smooth=False),
-    Call("binary_cross_entropy_with_logits", [np.array([-1000.0, 1000.0, 0.0]), np.array([1.0, 0.0, 0.5])]),
-    Call("cross_entropy", [np.array([[1000.0, -1000.0, 0.0]]), np.array([1])]),
-]
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize("call", EDGES, ids=lambda call: call.name)
-def test_at_edges(backend: str, call: Call) -> None:
-    with np.errstate(all="ignore"):
-        check_call(call, modes=False)
+LABELS, FREQUENCY = np.array([0, 2, 1, 2]), np.array([0.5, 2.0, 1.25])
 
 
 def test_probabilities_of_0_and_1(backend: str) -> None:
@@ -144,59 +57,149 @@ def test_weights_are_buffers(backend: str) -> None:
     assert repr(module) == "CrossEntropyLoss(reduction='mean', ignore_index=0, label_smoothing=0.0)"
 
 
-def test_errors_name_the_remedy(backend: str) -> None:
-    x = here(X)
-    for name in ("mse_loss", "l1_loss", "huber_loss", "kl_div", "binary_cross_entropy", "poisson_nll_loss"):
-        with pytest.raises(ShapeError, match=rf"{name}: .* must have the same shape, got \(4, 3\) and \(4, 1\)"):
-            getattr(F, name)(x, here(Y[:, :1]))
-    with pytest.raises(ShapeError, match=r"must have shape \(4,\), got \(2,\)"):
-        F.cross_entropy(x, here(LABELS[:2]))
-    with pytest.raises(DtypeError, match="cross_entropy: labels must have an integer dtype, got"):
-        F.cross_entropy(x, here(LABELS.astype("float64")))
-    with pytest.raises(ConfigurationError, match="'mean', 'sum', 'none', got 'average'"):
-        F.l1_loss(x, x, reduction="average")
-    with pytest.raises(ConfigurationError, match="batchmean"):
-        nn.KLDivLoss("average")
-    for name, options in (("huber_loss", {"delta": 0}), ("smooth_l1_loss", {"beta": -1})):
-        with pytest.raises(ConfigurationError, match=next(iter(options))):
-            getattr(F, name)(x, x, **options)
-    with pytest.raises(ConfigurationError, match="label_smoothing"):
-        F.cross_entropy(x, here(LABELS), label_smoothing=2)
-    with pytest.raises(ShapeError, match=r"cross_entropy: weight must have shape \(3,\), .* got \(4,\)"):
-        F.cross_entropy(x, here(LABELS), weight=here(np.ones(4)))
-    with pytest.raises(ShapeError, match=r"nll_loss: weight must have shape \(3,\), one value per class, got \(2,\)"):
-        F.nll_loss(x, here(LABELS * 0), weight=here(np.ones(2)))
-    with pytest.raises(DtypeError, match="mse_loss: arrays must be real, got"):
-        F.mse_loss(here(X + 1j), here(Y + 0j))
+def test_large_margins(backend: str) -> None:
+    far = F.soft_margin_loss(here(np.array([1e3, -1e3])), here(np.array([1, 1])), reduction="none")
+    np.testing.assert_array_equal(host(far), [0.0, 1e3])
 
 
-def test_numbers_that_are_no_labels_or_probabilities() -> None:
-    wrong = np.array([0, 2, -1, 1])
-    for call in (
-        lambda **options: F.nll_loss(X, wrong, **options),
-        lambda **options: F.cross_entropy(X, wrong, weight=FREQUENCY, **options),
-        lambda **options: F.cross_entropy(X, wrong, label_smoothing=0.1, **options),
-    ):
-        with pytest.raises(IndexRangeError, match=r"labels must be from 0 to 2, got -1\. Pass ignore_index=-1"):
-            call()
-        assert np.isfinite(call(ignore_index=-1))
-    for name in ("cross_entropy", "nll_loss"):
-        with pytest.raises(OperandError, match=f"{name}: labels must be an array of class labels, got list"):
-            getattr(F, name)(X, [0, 1, 2, 0])
-    with pytest.raises(OperandError, match=r"probabilities must be from 0 to 1, got 0\.5 to 1\.5\. .*_with_logits"):
-        F.binary_cross_entropy(P * 0 + np.array([0.5, 1.5, 0.5]), T)
+def test_a_distance_of_ones_own(backend: str) -> None:
+    def distance(a: Any, b: Any) -> Any:
+        return agrad.sum(agrad.abs(a - b), axis=-1)
+
+    loss = nn.TripletMarginWithDistanceLoss(distance_function=distance, reduction="none")
+    expected = np.maximum(np.abs(X - Y).sum(axis=1) - np.abs(X - Z).sum(axis=1) + 1, 0)
+    np.testing.assert_allclose(host(loss(*map(agrad.asarray, map(here, (X, Y, Z))))), expected)
 
 
+# ------------------------------------------------------------------ ignored labels and jit
+
+SCORES = RNG.standard_normal((6, 5)).astype(np.float32)
+BATCHES = [np.array([0, 1, 2, 3, 4, 0]), np.array([0, -100, 2, -100, 4, 1]), np.array([-100, 4, 4, 0, 1, -100])]
+
+
+@pytest.mark.parametrize("wrap", [agrad.asarray, lambda labels: labels], ids=["tensors", "arrays"])
+@pytest.mark.parametrize("kind", ["cross_entropy", "nll_loss"])
+def test_labels_of_later_calls_may_be_ignored(wrap: Any, kind: str) -> None:
+    def loss(x: Any, labels: Any) -> Any:
+        return getattr(nn.functional, kind)(agrad.log_softmax(x), labels)
+
+    def value_and_grad(x: Any, labels: Any) -> Any:
+        return agrad.value_and_grad(lambda x: loss(x, labels))(x)
+
+    jitted = agrad.jit(value_and_grad)
+    for labels in BATCHES:
+        got, expected = jitted(SCORES, wrap(labels)), value_and_grad(SCORES, wrap(labels))
+        for a, b in zip(got, expected, strict=True):
+            np.testing.assert_allclose(agrad.asarray(a).numpy(), agrad.asarray(b).numpy(), rtol=1e-5, atol=1e-7)
+
+
+def train(jit: bool, rows: int, parts: int) -> list[float]:
+    rng = np.random.default_rng(1)
+    nn.manual_seed(3)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 5))
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    criterion = nn.CrossEntropyLoss()
+
+    def step(*pairs: Any) -> Any:
+        total = sum(criterion(model(x), labels) for x, labels in zip(pairs[::2], pairs[1::2], strict=True))
+        total.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return total
+
+    run = agrad.jit(step) if jit else step
+    losses = []
+    for turn in range(6):
+        pairs: list[Any] = []
+        for _ in range(parts):
+            labels = rng.integers(0, 5, rows)
+            labels[turn % rows :: 3] = -100 if rows > 1 and turn > 2 else labels[turn % rows :: 3]
+            pairs += [agrad.asarray(rng.standard_normal((rows, 4)).astype(np.float32)), agrad.asarray(labels)]
+        losses.append(run(*pairs).item())
+    if jit:
+        assert "softmax_cross_entropy and its rule" in str(run.lower(*pairs))
+    return losses
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(1, 1), (7, 1), (7, 3)])
+def test_the_loss_and_its_rule_are_one_instruction(rows: int, parts: int) -> None:
+    np.testing.assert_allclose(train(True, rows, parts), train(False, rows, parts), rtol=1e-5)
+
+
+def test_relu_behind_a_mask_has_no_guard() -> None:
+    def loss(x: Any) -> Any:
+        return agrad.sum(agrad.where(x > 1, agrad.relu(x), 0.0))
+
+    x = np.asarray([-1.0, 0.0, 0.5, 2.0, np.nan, np.inf])
+    assert agrad.grad(loss)(x).tolist() == [0, 0, 0, 1, 0, 1]
+    assert agrad.jit(agrad.grad(loss))(x).tolist() == [0, 0, 0, 1, 0, 1]
+    assert "mask_unused" not in str(agrad.jit(agrad.grad(loss)).lower(x))
+
+
+# ------------------------------------------------------------------ alignments
+
+STEPS = RNG.normal(size=(7, 3, 5))
+TARGETS = np.array([[1, 1, 3, 0], [2, 4, 2, 4], [3, 0, 0, 0]])
+INPUTS, COUNTS = np.array([7, 7, 4]), np.array([3, 4, 1])
+
+
+def of_logits(loss: Any, softmax: Any, *more: Any, **how: Any) -> Any:
+    return lambda x: loss(softmax(x, -1), *more, **how)
+
+
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize(
-    "loss",
+    ("targets", "counts", "how"),
     [
-        lambda x: F.triplet_margin_loss(x, here(Y), here(P)),
-        lambda x: F.cosine_embedding_loss(x, here(Y), here(-np.ones(4))),
-        lambda x: F.margin_ranking_loss(x, here(Y), here(np.ones((4, 3)))),
-        lambda x: F.hinge_embedding_loss(x, here(-np.ones((4, 3)))),
+        (TARGETS, COUNTS, {}), (TARGETS, COUNTS, {"reduction": "none"}), (TARGETS + 1, COUNTS, {"blank": 2}),
+        (np.array([1, 1, 3, 2, 4, 2, 4, 3]), COUNTS, {"reduction": "sum"}),
+        (TARGETS + (TARGETS == 0), np.array([0, 4, 2]), {"reduction": "none"}),
     ],
-)
-def test_nan_does_not_count_as_no_loss(backend: str, loss: Any) -> None:
-    x = X.copy()
-    x[0, 0] = np.nan
-    assert np.isnan(host(loss(here(x))))
+)  # fmt: skip
+def test_ctc_loss(backend: str, targets: np.ndarray, counts: np.ndarray, how: dict[str, Any]) -> None:
+    import torch
+
+    targets = np.where(targets == how.get("blank", 0), 0, targets % 5) if targets.ndim == 2 else targets
+    theirs = of_logits(
+        torch.nn.functional.ctc_loss, torch.nn.functional.log_softmax, torch.asarray(targets), torch.asarray(INPUTS),
+        torch.asarray(counts), **how,
+    )  # fmt: skip
+    mine = of_logits(F.ctc_loss, F.log_softmax, here(targets), tuple(INPUTS.tolist()), here(counts), **how)
+    check_same(mine, theirs, [STEPS], smooth=False)
+
+
+@pytest.mark.needs("torch")
+def test_ctc_loss_of_one_row_and_of_few_steps(backend: str) -> None:
+    import torch
+
+    theirs = of_logits(torch.nn.functional.ctc_loss, torch.nn.functional.log_softmax, torch.asarray(TARGETS[0, :3]),
+                       torch.tensor(6), torch.tensor(3), reduction="none")  # fmt: skip
+    mine = of_logits(F.ctc_loss, F.log_softmax, here(TARGETS[0, :3]), 6, 3, reduction="none")
+    check_same(mine, theirs, [STEPS[:, 0]], smooth=False)
+    how = {"reduction": "none", "zero_infinity": True}
+    short = (here(TARGETS), here(np.array([3, 7, 1])), here(COUNTS))
+    close(F.ctc_loss(here(STEPS), *short, reduction="none")[0], np.array(np.inf), "no alignment")
+    theirs = of_logits(torch.nn.functional.ctc_loss, torch.nn.functional.log_softmax,
+                       *(torch.asarray(a) for a in (TARGETS, np.array([3, 7, 1]), COUNTS)), **how)  # fmt: skip
+    check_same(of_logits(F.ctc_loss, F.log_softmax, *short, **how), theirs, [STEPS], smooth=False)
+    slope = agrad.grad(lambda x: agrad.sum(F.ctc_loss(x, *short)))(here(STEPS))
+    assert not np.all(np.isfinite(host(slope)[:3, 0]))
+    assert np.all(np.isfinite(host(slope)[:, 1]))
+
+
+def test_derivatives_of_ctc_loss(backend: str) -> None:
+    """The derivative is that by the logarithms themselves, and there is a second one."""
+    x = here(STEPS[:4, :2, :3])
+    rest = (here(TARGETS[:2, :2] % 3), (4, 3), (2, 1))
+    testing.check_grads(lambda x: F.ctc_loss(x, *rest), (x,), order=2)
+
+
+@pytest.mark.needs("torch")
+def test_the_module_of_ctc_loss() -> None:
+    import torch
+
+    log_p = np.log(np.full((7, 3, 5), 0.2))
+    theirs = torch.nn.CTCLoss(blank=4)(*map(torch.asarray, (log_p, TARGETS % 4, INPUTS, COUNTS)))
+    module = nn.CTCLoss(blank=4)
+    close(module(log_p, TARGETS % 4, INPUTS, COUNTS), theirs, "the value")
+    assert repr(module) == "CTCLoss(reduction='mean', blank=4, zero_infinity=False)"

@@ -1,13 +1,13 @@
-"""The summary of a model: its text, and a model that is as it was."""
+"""The summary of a model, which does not change it, and modules in notebooks."""
 
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
-import pytest
+from refusals import fails
 
 import agrad
 from agrad import nn
-from agrad.errors import ConfigurationError, OperandError
 
 
 class Twice(nn.Module):
@@ -51,8 +51,7 @@ def test_nothing_is_changed(backend: str) -> None:
     assert [m.training for m in model.modules()] == [True, True, False, True, True]
     assert [p.grad for p in model.parameters()] == grads
     assert vars(model.drop).keys() == {"p", "seed", "calls"}
-    with pytest.raises(Exception, match="Linear"):
-        nn.summary(model, (3, 5))
+    fails(Exception, "Linear", lambda: nn.summary(model, (3, 5)))
     assert [m.training for m in model.modules()] == [True, True, False, True, True]
     assert model.first._hooks is None and model._hooks is not None
 
@@ -62,14 +61,31 @@ def test_integers_and_no_parameters(backend: str) -> None:
     assert str(nn.summary(nn.ReLU(), (2,))).endswith("0 parameters, 0 of them trainable")
 
 
-@pytest.mark.parametrize(
-    ("error", "match", "make"),
-    [
-        (OperandError, "summary: model must be a Module, got function", lambda: nn.summary(lambda x: x, (2,))),
-        (ConfigurationError, r"arrays or shapes \(tuples of int\), got 'a'", lambda: nn.summary(nn.ReLU(), "a")),
-        (ConfigurationError, r"inputs must be arrays or shapes .*, got 1\.5", lambda: nn.summary(nn.ReLU(), (1.5, 2))),
-    ],
-)
-def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
-    with pytest.raises(error, match=match):
-        make()
+def lines(model: nn.Module) -> list[str]:
+    return [text.strip() for text in ElementTree.fromstring(model._repr_html_()).itertext() if text.strip()]
+
+
+def test_modules_unfold_to_their_tensors(backend: str) -> None:
+    with agrad.use_backend(backend):
+        model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Sequential(nn.ReLU(), nn.Dropout(0.1)))
+        model[0].bias.requires_grad = False
+    device = model[0].bias.device
+    assert lines(model) == [
+        "Sequential, 56 parameters", "0: Linear, 40 parameters", f"weight: (4, 8) float32 on {device}",
+        f"bias: (8,) float32 on {device}, no gradient", "1: BatchNorm1d, 16 parameters",
+        f"weight: (8,) float32 on {device}", f"bias: (8,) float32 on {device}",
+        f"running_mean: (8,) float32 on {device}, buffer", f"running_var: (8,) float32 on {device}, buffer",
+        "2: Sequential", "0: ReLU()", "1: Dropout(p=0.1)",
+    ]  # fmt: skip
+
+
+def test_names_are_escaped_and_parts_of_two_places_stand_in_both() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            self.first: Any = nn.ReLU()
+            self.parts: Any = {"<b>": self.first}
+
+    model = Twice()
+    assert lines(model) == ["Twice", "first: ReLU()", "parts.<b>: ReLU()"]
+    assert "&lt;b&gt;" in model._repr_html_()
+    assert lines(nn.ReLU()) == ["ReLU()"]

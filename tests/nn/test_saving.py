@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad import nn, optim, train
@@ -117,8 +118,7 @@ def test_files_of_other_programs_are_read_as_arrays(tmp_path: Path) -> None:
 )
 def test_another_structure_is_refused(like: Any, message: str, tmp_path: Path) -> None:
     agrad.save(tmp_path / "tree.safetensors", {"x": np.zeros(2), "k": 1})
-    with pytest.raises(DataError, match=message):
-        agrad.load(tmp_path / "tree.safetensors", like)
+    fails(DataError, message, lambda: agrad.load(tmp_path / "tree.safetensors", like))
 
 
 def test_nothing_is_loaded_if_one_object_is_refused(tmp_path: Path) -> None:
@@ -138,8 +138,7 @@ def test_nothing_is_loaded_if_one_object_is_refused(tmp_path: Path) -> None:
                 raise RuntimeError("no 2")
 
     agrad.save(tmp_path / "two.safetensors", [nn.Linear(2, 2), {"x": 2}])
-    with pytest.raises(DataError, match="does not fit: no 2"):
-        agrad.load(tmp_path / "two.safetensors", [first, Refusing()])
+    fails(DataError, "does not fit: no 2", lambda: agrad.load(tmp_path / "two.safetensors", [first, Refusing()]))
     same(first.state_dict(), before)
 
 
@@ -157,8 +156,7 @@ def test_what_cannot_be_saved_leaves_the_earlier_file(
 ) -> None:
     path = tmp_path / "tree.safetensors"
     agrad.save(path, 1)
-    with pytest.raises(error, match=message):
-        agrad.save(path, tree)
+    fails(error, message, lambda: agrad.save(path, tree))
     assert agrad.load(path) == 1
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
@@ -167,8 +165,7 @@ def test_what_cannot_be_saved_leaves_the_earlier_file(
 def test_a_damaged_description_is_refused(tree: Any, tmp_path: Path) -> None:
     path = tmp_path / "tree.safetensors"
     nn.checkpoint.save(path, {"x": np.zeros(1)}, {"format": "agrad.save 1", "tree": tree})
-    with pytest.raises(DataError, match=r"must come from agrad\.save"):
-        agrad.load(path)
+    fails(DataError, r"must come from agrad\.save", lambda: agrad.load(path))
 
 
 def test_names_of_arrays_do_not_collide(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 from torch_parity import close, here, host
 
 import agrad
@@ -76,8 +77,7 @@ def test_parameters_in_containers_and_by_two_names() -> None:
     assert host(nn.functional_call(module, given, np.ones((1, 2)), {"factor": 2.0})) == 2 * (8 + 6 + 20)
     assert host(nn.functional_call(module, ({"same": given["same"]}, {}), (np.ones((1, 2)),))) != 0
     assert module.others[0] is held and module.layer.weight is weight and module.same is weight
-    with pytest.raises(ValueError, match="matmul"):
-        nn.functional_call(module, given, np.ones((1, 3)))
+    fails(ValueError, "matmul", lambda: nn.functional_call(module, given, np.ones((1, 3))))
     assert module.others[0] is held and module.layer.weight is weight and module.same is weight
 
 
@@ -99,5 +99,4 @@ def test_errors_name_the_remedy() -> None:
         (ShapeError, r"functional_call: bias must have shape \(3,\), got \(2,\)", (layer, {"bias": np.ones(2)})),
         (ConfigurationError, "must be passed once", (Several(), {"layer.weight": np.eye(2), "same": np.eye(2)})),
     ):
-        with pytest.raises(error, match=match):
-            nn.functional_call(*arguments, np.ones((1, 2)))
+        fails(error, match, nn.functional_call, *arguments, np.ones((1, 2)))

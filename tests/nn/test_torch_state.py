@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 from tensors import host
 
 import agrad
@@ -136,11 +137,9 @@ def test_state_that_does_not_fit_loads_nothing(backend: str) -> None:
         ({"0.weight": "text"}, r"0\.weight: must be an array, got str"),
         ({"extra": np.zeros(2)}, "extra: not expected"),
     ):
-        with pytest.raises(DataError, match=match):
-            nn.load_torch_state_dict(layer, {**good, **change})
+        fails(DataError, match, nn.load_torch_state_dict, layer, {**good, **change})
     del good["0.bias"]
-    with pytest.raises(DataError, match=r"0\.bias: missing"):
-        nn.load_torch_state_dict(layer, good)
+    fails(DataError, r"0\.bias: missing", lambda: nn.load_torch_state_dict(layer, good))
     for name, value in nn.torch_state_dict(layer).items():
         np.testing.assert_array_equal(value, before[name])
     found = nn.load_torch_state_dict(layer, {**good, "extra": 1}, strict=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 import numpy_page
 import pytest
+from refusals import fails
 
 import agrad
 import agrad.numpy as np
@@ -222,8 +223,7 @@ def test_operators_of_two_libraries_name_the_conversion() -> None:
     with agrad.use_backend("torch"):
         t = np.array(X)
     for operation in (lambda: t * X, lambda: X * t, lambda: X @ t):
-        with pytest.raises(MixedBackendsError, match=r"agrad\.numpy, np\.asarray\(x\)"):
-            operation()
+        fails(MixedBackendsError, r"agrad\.numpy, np\.asarray\(x\)", operation)
 
 
 def test_a_written_array_from_outside_is_refused() -> None:
@@ -437,7 +437,5 @@ def test_strides_are_of_arrays_in_c_order() -> None:
     rows = agrad.asarray(numpy.arange(6.0).reshape(2, 3))
     strided = np.lib.stride_tricks.as_strided
     numpy.testing.assert_array_equal(host(strided(rows, strides=(8, 16))), strided(rows.numpy(), strides=(8, 16)))
-    with pytest.raises(RefusedFunctionError, match="ascontiguousarray"):
-        strided(rows.T, (2,), (8,))
-    with pytest.raises(IndexError, match="out of bounds"):
-        strided(rows, (7,), (8,))
+    fails(RefusedFunctionError, "ascontiguousarray", lambda: strided(rows.T, (2,), (8,)))
+    fails(IndexError, "out of bounds", lambda: strided(rows, (7,), (8,)))

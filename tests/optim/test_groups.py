@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 from tensors import draw, host, leaf
 
 import agrad
@@ -58,17 +59,12 @@ def test_groups_are_pytorchs(backend: str, name: str, options: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("SGD", {"momentum": 0.9, "nesterov": True}),
-        ("SGD", {"momentum": 0.9, "dampening": 0.5}),
-        ("Adam", {}),
-        ("AdamW", {"amsgrad": True}),
-        ("RMSprop", {"momentum": 0.5, "centered": True}),
-        ("NAdam", {}),
-        ("RAdam", {}),
+        ("SGD", {"momentum": 0.9, "nesterov": True}), ("SGD", {"momentum": 0.9, "dampening": 0.5}), ("Adam", {}),
+        ("AdamW", {"amsgrad": True}), ("RMSprop", {"momentum": 0.5, "centered": True}), ("NAdam", {}), ("RAdam", {}),
         ("Lion", {}),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_changed_numbers_trace_nothing_anew(backend: str, name: str, options: dict[str, Any]) -> None:
     """The rate never does; another number the first time that it changes."""
     found = []
@@ -153,8 +149,7 @@ def test_a_traced_function_may_set_the_rate() -> None:
     assert step.cache_info().misses == 1
     assert optimizer.lr == 0.6
     np.testing.assert_allclose(host(w), [0.2, 0.2])
-    with pytest.raises(ConfigurationError, match=r"SGD: lr must be a finite number of at least 0, got -2\.0"):
-        step(-1.0)
+    fails(ConfigurationError, r"SGD: lr must be a finite number of at least 0, got -2\.0", lambda: step(-1.0))
 
 
 def test_schedules_and_truth_values_that_change_after_a_trace() -> None:
@@ -170,13 +165,9 @@ def test_schedules_and_truth_values_that_change_after_a_trace() -> None:
 
         run = agrad.jit(step) if jitted else step
         for name, value in (
-            ("lr", optim.Step(0.2, 2, 0.5)),
-            ("lr", optim.Step(0.3, 3, 0.5)),
-            ("lr", 0.05),
-            ("nesterov", True),
-            ("maximize", True),
-            ("maximize", False),
-        ):
+            ("lr", optim.Step(0.2, 2, 0.5)), ("lr", optim.Step(0.3, 3, 0.5)), ("lr", 0.05), ("nesterov", True),
+            ("maximize", True), ("maximize", False),
+        ):  # fmt: skip
             run()
             run()
             optimizer.param_groups[0][name] = value
@@ -195,8 +186,7 @@ def test_a_traced_function_may_not_set_truth_values() -> None:
         optimizer.maximize = True
         optimizer.step()
 
-    with pytest.raises(TracedValueError, match="SGD: maximize=True set inside step"):
-        step()
+    fails(TracedValueError, "SGD: maximize=True set inside step", step)
     assert not optimizer.maximize
 
 
@@ -265,8 +255,7 @@ def test_names_beside_parameters() -> None:
     ],
 )
 def test_wrong_groups_are_errors(error: type[Exception], match: str, make: Any) -> None:
-    with pytest.raises(error, match=match):
-        optim.SGD(make(leaf(np.ones(2)), leaf(np.ones(3))), lr=0.1)
+    fails(error, match, lambda: optim.SGD(make(leaf(np.ones(2)), leaf(np.ones(3))), lr=0.1))
 
 
 def test_a_group_that_is_refused_leaves_the_optimizer_as_it_was() -> None:
@@ -311,8 +300,7 @@ def test_the_state_of_groups_is_saved(backend: str) -> None:
         ({**state, "groups.1.lr": np.array(-1.0)}, ConfigurationError, "lr must be a finite number"),
         ({**state, "groups.0.betas": np.array([0.5, 1.0])}, ConfigurationError, "betas"),
     ):
-        with pytest.raises(error, match=match):
-            other.load_state_dict(wrong)
+        fails(error, match, other.load_state_dict, wrong)
     assert repr(other) == before
 
 
@@ -328,8 +316,7 @@ def test_a_state_says_whose_it_is() -> None:
         (made("a", momentum=0.9), r"groups: must be \[0\], got \[0, 0\]"),
         (made("a", "b", momentum=0.9, nesterov=True), r"groups.0.nesterov: must be True, got False"),
     ):
-        with pytest.raises(DataError, match=match):
-            other.load_state_dict(state)
+        fails(DataError, match, other.load_state_dict, state)
     second = made("a", "b", momentum=0.5)
     second.load_state_dict(state)
     assert second.momentum == 0.9

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 from tensors import draw, host, leaf
 
 import agrad
@@ -99,8 +100,7 @@ def test_a_resumed_run_is_equal_bit_for_bit(backend: str, search: str | None) ->
         {**state, "moves": state["moves"][1:]},
         {**fresh, "t": np.ones(())},
     ):
-        with pytest.raises(DataError, match="the state of LBFGS was not loaded"):
-            made[1].load_state_dict(wrong)
+        fails(DataError, "the state of LBFGS was not loaded", made[1].load_state_dict, wrong)
 
 
 def test_the_closure_may_be_jitted() -> None:
@@ -136,10 +136,8 @@ def test_an_evaluation_takes_two_reads_of_the_device(
 def test_wrong_use_is_an_error() -> None:
     w = leaf(np.ones(2))
     optimizer = optim.LBFGS([w])
-    with pytest.raises(ConfigurationError, match="LBFGS: step requires a closure and cannot be skipped"):
-        optimizer.step()
-    with pytest.raises(ConfigurationError, match="one group"):
-        optim.LBFGS([{"params": [w]}, {"params": [leaf(np.ones(2))]}])
+    fails(ConfigurationError, "LBFGS: step requires a closure and cannot be skipped", optimizer.step)
+    fails(ConfigurationError, "one group", lambda: optim.LBFGS([{"params": [w]}, {"params": [leaf(np.ones(2))]}]))
     with pytest.raises(DtypeError, match="LBFGS: parameters must have one precision, got float"):
         optim.LBFGS([w, leaf(np.ones(2, np.float32))])
     closure = closure_of(optimizer, lambda: agrad.sum(w**2))
@@ -148,6 +146,5 @@ def test_wrong_use_is_an_error() -> None:
     def step() -> Any:
         return optimizer.step(closure)
 
-    with pytest.raises(TracedValueError, match=r"LBFGS\.step inside step"):
-        step()
+    fails(TracedValueError, r"LBFGS\.step inside step", step)
     np.testing.assert_array_equal(host(w), np.ones(2))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad import nn, optim
@@ -243,8 +244,7 @@ S = lr_scheduler
     ],
 )
 def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
-    with pytest.raises(error, match=match):
-        make(optimizer_of())
+    fails(error, match, lambda: make(optimizer_of()))
 
 
 def test_wrong_use_later_is_an_error() -> None:
@@ -257,15 +257,13 @@ def test_wrong_use_later_is_an_error() -> None:
     cycle = S.OneCycleLR(optimizer, 0.1, 3)
     for _ in range(3):
         cycle.step()
-    with pytest.raises(ConfigurationError, match="OneCycleLR: the step must be at most 3, got 4"):
-        cycle.step()
+    fails(ConfigurationError, "OneCycleLR: the step must be at most 3, got 4", cycle.step)
     more = optimizer_of()
     grown = [S.StepLR(more, 1), S.ReduceLROnPlateau(more)]
     groups = len(more.param_groups)
     more.add_param_group({"params": parameters()})
     for late, arguments in zip(grown, ((), (1.0,)), strict=True):
-        with pytest.raises(ConfigurationError, match=f"must have {groups} groups, .* got {groups + 1}"):
-            late.step(*arguments)
+        fails(ConfigurationError, f"must have {groups} groups, .* got {groups + 1}", late.step, *arguments)
         assert late.last_epoch == 0
     scheduler = S.StepLR(optimizer_of(), 2)
 
@@ -274,13 +272,11 @@ def test_wrong_use_later_is_an_error() -> None:
         scheduler.step()
         return x
 
-    with pytest.raises(TracedValueError, match=r"StepLR\.step inside step is not repeated"):
-        step(np.ones(2))
+    fails(TracedValueError, r"StepLR\.step inside step is not repeated", lambda: step(np.ones(2)))
     assert scheduler.last_epoch == 0
     both = S.ChainedScheduler([scheduler, S.ExponentialLR(scheduler.optimizer, 0.9)])
     state = both.state_dict()
     assert {"0.base_lrs", "0.last_epoch", "0.step_size", "1.last_lr", "1.gamma", "last_epoch", "last_lr"} < set(state)
     for wrong in ({**state, "1.last_lr": np.ones(3)}, {**state, "2.last_epoch": np.array(1)}, {}):
-        with pytest.raises(DataError, match="was not loaded"):
-            both.load_state_dict(wrong)
+        fails(DataError, "was not loaded", both.load_state_dict, wrong)
     assert both.last_epoch == 0

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 from tensors import draw, host, leaf, set_grad
 from test_optimizers import ADAM_OPTIONS, SGD_OPTIONS
 
@@ -20,7 +21,6 @@ from agrad.errors import (
     OperandError,
 )
 from agrad.ops.updates import adam_update_p, sgd_update, sgd_update_p
-from agrad.registry import PRIMITIVES
 
 EVERY = [(optim.SGD, options) for options in SGD_OPTIONS]
 EVERY += [(kind, options) for kind in (optim.Adam, optim.AdamW) for options in ADAM_OPTIONS]
@@ -95,7 +95,7 @@ def test_adams_moments_on_numpy_never_are_denormal(size: int, beta: float) -> No
     """Where the gradient stays 0 they go from small normal numbers to 0, and are not held up between."""
     w = leaf(np.ones(size, np.float32))
     optimizer = optim.Adam([w], betas=(beta, 0.999))
-    for step in range(700):
+    for step in range(450):
         w.grad = agrad.asarray(np.full(size, 1e-20 if step < 3 else 0, np.float32))
         optimizer.step()
         m = np.abs(optimizer.state_dict()["0.m"])
@@ -113,7 +113,7 @@ def test_velocities_on_numpy_do_not_stay_denormal(options: dict[str, Any], dtype
     w.grad = agrad.asarray(g.copy())
     optimizer = optim.SGD([w], momentum=0.5, **options)
     g[:, 7] = 0
-    for _ in range(1200):
+    for _ in range(100 if dtype == "float32" else 1000):
         optimizer.step()
         w.grad = agrad.asarray(g)
         v = np.abs(optimizer.state_dict()["0.v"])
@@ -147,13 +147,8 @@ def test_a_step_can_be_differentiated() -> None:
             w, v = sgd_update(w, w**3, v, lr=0.1, donate=True, **settings)
         m, s = v, agrad.square(v)
         options = {
-            "lr": 0.1,
-            "betas": (0.9, 0.8),
-            "eps": 1e-8,
-            "weight_decay": 0.1,
-            "amsgrad": False,
-            "maximize": False,
-        }
+            "lr": 0.1, "betas": (0.9, 0.8), "eps": 1e-8, "weight_decay": 0.1, "amsgrad": False, "maximize": False,
+        }  # fmt: skip
         w, m, s = optim.AdamW.update(w, w**2, (m, s), 2, None, **options)
         return agrad.sum(w * w + m + s)
 
@@ -163,22 +158,6 @@ def test_a_step_can_be_differentiated() -> None:
     expected = float(after_two(w + h * t) - after_two(w - h * t)) / (2 * h)
     assert math.isclose(slope, expected, rel_tol=1e-7)
     assert math.isclose(float(agrad.jvp(after_two, (w,), (t,))[1]), slope, rel_tol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3)], ids=str)
-@pytest.mark.parametrize("name", sorted(name for name, operation in PRIMITIVES.items() if operation.is_update))
-def test_a_trace_takes_arrays_like_the_results_of_an_update(name: str, shape: Any, dtype: str) -> None:
-    numbers = {"lr": 0.1, "weight_decay": 0.1, "maximize": False, "donate": False, "decay": 0.1, "shrink": 0.9}
-    momentum = {"momentum": 0.9, "dampening": 0.1, "nesterov": False}
-    moments = {"beta1": 0.9, "beta2": 0.8, "rate": 0.1, "floor": 1e-8, "step": 2}
-    operation = PRIMITIVES[name]
-    settings = {k: v for k, v in {**numbers, **momentum, **moments}.items() if k in operation.settings}
-    arrays = tuple([np.ones(shape, dtype) for _ in operation.arrays])
-    made, sketch = operation.evaluate(arrays, settings), operation.sketch(arrays, settings)
-    assert [(type(a), a.shape, a.dtype) for a in made] == [(type(a), a.shape, a.dtype) for a in sketch]
-    if shape:
-        assert all(any(a is given for given in arrays) for a in sketch)
 
 
 @pytest.fixture
@@ -270,8 +249,7 @@ def test_schedules_are_functions_of_the_step() -> None:
         (lambda: optim.Exponential(math.nan, 0.5), "Exponential: lr must be a finite number of at least 0, got nan"),
         (lambda: optim.Warmup(0.1, 3), "Warmup: schedule must be a function of the step, got 0.1"),  # type: ignore[arg-type]
     ):
-        with pytest.raises(ConfigurationError, match=message):
-            wrong()
+        fails(ConfigurationError, message, wrong)
 
 
 @pytest.mark.usefixtures("on_numpy")
@@ -293,8 +271,7 @@ def test_a_schedule_or_a_setting_is_the_rate() -> None:
         optimizer.lr = -1.0
     optimizer.lr = lambda n: math.inf
     before = host(w)
-    with pytest.raises(ConfigurationError, match="lr at step 4"):
-        optimizer.step()
+    fails(ConfigurationError, "lr at step 4", optimizer.step)
     np.testing.assert_array_equal(host(w), before)
     assert "lr=0.1" in repr(optim.Adam([w], lr=0.1))
 
@@ -321,8 +298,7 @@ def test_a_schedule_or_a_setting_is_the_rate() -> None:
     ],
 )
 def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
-    with pytest.raises(error, match=match):
-        make(leaf(np.ones(2)))
+    fails(error, match, lambda: make(leaf(np.ones(2))))
 
 
 @pytest.mark.usefixtures("on_numpy")
@@ -332,12 +308,10 @@ def test_nothing_is_half_stepped_or_half_loaded() -> None:
     set_grad(a, np.ones(3))
     b.grad = agrad.asarray(np.ones(2, np.float32))
     before = host(a)
-    with pytest.raises(DtypeError, match=r"gradient of parameter 1 .* float64, got float32"):
-        optimizer.step()
+    fails(DtypeError, r"gradient of parameter 1 .* float64, got float32", optimizer.step)
     with agrad.use_backend("array_api_strict"):
         b.grad = agrad.asarray(np.ones(2), backend="array_api_strict")
-    with pytest.raises(MixedBackendsError, match="array_api_strict"):
-        optimizer.step()
+    fails(MixedBackendsError, "array_api_strict", optimizer.step)
     np.testing.assert_array_equal(host(a), before)
     set_grad(b, np.ones(2))
     optimizer.step()
@@ -351,8 +325,7 @@ def test_nothing_is_half_stepped_or_half_loaded() -> None:
         {name: value for name, value in good.items() if name != "1.v"},
         {name: value for name, value in good.items() if name != "steps"},
     ):
-        with pytest.raises(DataError, match="was not loaded"):
-            optimizer.load_state_dict(wrong)
+        fails(DataError, "was not loaded", optimizer.load_state_dict, wrong)
     for name, value in optimizer.state_dict().items():
         np.testing.assert_array_equal(value, good[name])
 
@@ -369,8 +342,7 @@ def test_state_of_a_moved_parameter_is_an_error() -> None:
     assert w.grad is None
     assert w.backend == "array_api_strict"
     set_grad(w, np.ones(3))
-    with pytest.raises(MixedBackendsError, match="Create a new optimizer"):
-        optimizer.step()
+    fails(MixedBackendsError, "Create a new optimizer", optimizer.step)
     optimizer.load_state_dict(optimizer.state_dict())
     optimizer.step()
 

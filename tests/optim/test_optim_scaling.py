@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad import optim
@@ -90,29 +91,20 @@ def test_steps_that_overflow_are_left_out(place: Any, name: str, jitted: bool) -
         assert step.cache_info()[:2] == (8, 1)
 
 
-def test_a_parameter_without_a_gradient_takes_no_step(place: Any) -> None:
+@pytest.mark.parametrize(
+    ("scaled_steps", "both"),
+    [((True, True, True, True), (False, True, False, True)), ((False, True, False, True), (True, True, True, True))],
+    ids=["a parameter without a gradient", "steps without the scale"],
+)
+def test_some_steps_of_some_parameters(place: Any, scaled_steps: Any, both: Any) -> None:
     scaled, plain = (Problem(OPTIMIZERS["adam"], place) for _ in range(2))
-    scale = optim.LossScale(scaled.optimizer)
-    one = place(np.asarray(ONE))
-    for both in (False, True, False, True):
-        scaled.step(one, scale, both)
-        plain.step(one, None, both)
+    scale, one = optim.LossScale(scaled.optimizer), place(np.asarray(ONE))
+    for use, all_ in zip(scaled_steps, both, strict=True):
+        scaled.step(one, scale if use else None, all_)
+        plain.step(one, None, all_)
     for a, b in zip(scaled.values(), plain.values(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
-    assert [int(scaled.optimizer.state_dict()[f"{i}.step"]) for i in range(2)] == [4, 2]
-
-
-def test_a_step_without_the_scale_still_counts(place: Any) -> None:
-    scaled, plain = (Problem(OPTIMIZERS["adam"], place) for _ in range(2))
-    one = place(np.asarray(ONE))
-    plain.step(one, None)
-    scaled.step(one, None)
-    scale = optim.LossScale(scaled.optimizer)
-    for given in (scale, None, scale):
-        scaled.step(one, given)
-        plain.step(one, None)
-    for a, b in zip(scaled.values(), plain.values(), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+    assert [int(scaled.optimizer.state_dict()[f"{i}.step"]) for i in range(2)] == [4, sum(both)]
 
 
 def test_complex_parameters_and_several_optimizers() -> None:
@@ -148,8 +140,7 @@ def test_gradients_can_be_clipped_in_between(place: Any) -> None:
     scale.unscale()
     for p, g in zip(problem.parameters, right, strict=True):
         np.testing.assert_array_equal(p.grad.numpy(), g)
-    with pytest.raises(ConfigurationError, match="already"):
-        scale.unscale()
+    fails(ConfigurationError, "already", scale.unscale)
     before = problem.values()[0]
     optim.clip_grad_norm(problem.parameters, 1e-3)
     scale.step()
@@ -175,8 +166,7 @@ def test_a_resumed_run_goes_on_the_same(place: Any) -> None:
         np.testing.assert_array_equal(a, b)
     assert scales[0].state_dict() == scales[1].state_dict()
     assert int(second.optimizer.state_dict()["0.step"]) == 4
-    with pytest.raises(DataError, match="good_steps"):
-        scales[1].load_state_dict({"scale": np.array(1.0)})
+    fails(DataError, "good_steps", lambda: scales[1].load_state_dict({"scale": np.array(1.0)}))
 
 
 def test_the_scale_stays_a_number(place: Any) -> None:
@@ -222,20 +212,13 @@ def test_a_traced_step_finds_a_scale_that_nothing_leads_to(place: Any) -> None:
 
 def test_refusals() -> None:
     optimizer = optim.SGD([agrad.asarray(np.ones(2), requires_grad=True)], lr=0.1)
-    with pytest.raises(OperandError, match="optimizers"):
-        optim.LossScale()
+    fails(OperandError, "optimizers", optim.LossScale)
     with pytest.raises(OperandError, match="optimizers"):
         optim.LossScale(2.0**16)  # type: ignore[arg-type]
     for options in (
-        {"init_scale": 0.0},
-        {"init_scale": 2.0**127},
-        {"growth_factor": 0.5},
-        {"backoff_factor": 0.0},
-        {"backoff_factor": 1.0},
-        {"growth_interval": 0},
-        {"growth_interval": 1.5},
-    ):
+        {"init_scale": 0.0}, {"init_scale": 2.0**127}, {"growth_factor": 0.5}, {"backoff_factor": 0.0},
+        {"backoff_factor": 1.0}, {"growth_interval": 0}, {"growth_interval": 1.5},
+    ):  # fmt: skip
         with pytest.raises(ConfigurationError, match="LossScale"):
             optim.LossScale(optimizer, **options)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="no parameter has a gradient"):
-        optim.LossScale(optimizer).step()
+    fails(ConfigurationError, "no parameter has a gradient", optim.LossScale(optimizer).step)

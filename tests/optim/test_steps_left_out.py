@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import host
+from test_optimizers import KINDS
 
 import agrad
 from agrad import optim
@@ -22,7 +23,14 @@ MADE: dict[str, Callable[[Any], optim.Optimizer]] = {
     "RMSprop": lambda p: optim.RMSprop(p, lr=0.1, momentum=0.5),
     "two groups": lambda p: optim.SGD([{"params": p[:1], "momentum": 0.9}, {"params": p[1:], "lr": 0.2}]),
 }
-TAKEN = (True, False, True, True, False, False, True, True)
+OTHERS = {
+    f"{name}-{'-'.join(options) or 'plain'}": lambda p, name=name, options=options: getattr(optim, name)(p, **options)
+    for name, options in KINDS
+    if name not in ("SGD", "Adam", "AdamW")
+}
+CASES = [(name, dtype, jit) for name in MADE for dtype in ("float32", "float64", "complex128") for jit in (False, True)]
+CASES += [(name, "float64", False) for name in OTHERS]
+TAKEN = (True, False, True, False, False, True, True)
 SHAPES = [(3, 4), (257,), (1,), ()]
 
 
@@ -48,11 +56,9 @@ class Problem:
         return {**state, **{f"parameter {i}": np.array(host(p)) for i, p in enumerate(self.parameters)}}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
-@pytest.mark.parametrize("name", MADE)
-@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize(("name", "dtype", "jitted"), CASES)
 def test_a_step_is_taken_or_left_out(place: Any, name: str, dtype: str, jitted: bool) -> None:
-    masked, plain = (Problem(MADE[name], dtype, place) for _ in range(2))
+    masked, plain = (Problem((MADE | OTHERS)[name], dtype, place) for _ in range(2))
     step = agrad.jit(masked.step) if jitted else masked.step
     for k, taken in enumerate(TAKEN):
         x = place(np.asarray(0.5 + 0.1 * k, "float32" if dtype == "float32" else "float64"))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad.errors import OperandError, ShapeError
@@ -122,5 +123,4 @@ def test_wrong_arguments() -> None:
         (lambda: f({**W, "a": W["a"] + 0j}, x, y), OperandError, "must be real"),
         (lambda: agrad.grad(f, argnums=1)(W, x, y), OperandError, "with respect to the parameters"),
     ):
-        with pytest.raises(error, match=match):
-            call()
+        fails(error, match, call)

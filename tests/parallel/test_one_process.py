@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad import parallel
@@ -53,14 +54,10 @@ def test_operations_are_the_identity(backend: str, operation: Any) -> None:
 
 
 def test_wrong_axes_and_roots() -> None:
-    with pytest.raises(ShapeError, match="axis must be an axis of x, got 2"):
-        parallel.allgather(np.ones((2, 2)), axis=2)
-    with pytest.raises(ShapeError, match="root must be a rank from 0 to 0, got 1"):
-        parallel.broadcast(np.ones(2), root=1)
-    with pytest.raises(ShapeError, match="multiple of the 3 ranks, got 4"):
-        collectives._axis("alltoall", np.ones(4), 0, 3)
-    with pytest.raises(DtypeError, match="Booleans"):
-        collectives._sum(parallel.world(), np.ones(2, bool))
+    fails(ShapeError, "axis must be an axis of x, got 2", lambda: parallel.allgather(np.ones((2, 2)), axis=2))
+    fails(ShapeError, "root must be a rank from 0 to 0, got 1", lambda: parallel.broadcast(np.ones(2), root=1))
+    fails(ShapeError, "multiple of the 3 ranks, got 4", lambda: collectives._axis("alltoall", np.ones(4), 0, 3))
+    fails(DtypeError, "Booleans", lambda: collectives._sum(parallel.world(), np.ones(2, bool)))
 
 
 def test_passes_leave_calls_with_an_effect() -> None:
@@ -95,8 +92,7 @@ def test_a_parallel_optimizer_steps_as_its_own() -> None:
     assert (shared.steps, shared.lr) == (3, 0.1)
     shared.lr = 0.2
     assert shared.inner.lr == 0.2 and repr(shared).endswith(" on <rank 0 of 1>")
-    with pytest.raises(ConfigurationError, match="count must be 0 or more, got -1"):
-        shared.step(count=-1)
+    fails(ConfigurationError, "count must be 0 or more, got -1", lambda: shared.step(count=-1))
     with pytest.raises(OperandError, match=r"must be one of agrad\.optim, got a Linear"):
         parallel.world().optimizer(agrad.nn.Linear(1, 1))
     with pytest.raises(AttributeError, match="absent"):
@@ -144,8 +140,7 @@ def test_the_mean_of_equal_gradients(alike: ranks.World, dtype: str) -> None:
     optimizer.step(count=4)
     np.testing.assert_allclose(params[0].grad.numpy(), expected, rtol=1e-6)
     assert params[1].grad is None and params[0].dtype.name == dtype
-    with pytest.raises(ConfigurationError, match="got 0 on all"):
-        optimizer.step(count=0)
+    fails(ConfigurationError, "got 0 on all", lambda: optimizer.step(count=0))
 
 
 def test_trainers_of_equal_ranks(alike: ranks.World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +185,7 @@ def test_launchers_are_known_by_their_variables(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(ConfigurationError, match=r"got 1 ranks for 3 processes\. Start .* of Some MPI v1"):
         ranks._started(variables)
     monkeypatch.setitem(sys.modules, "mpi4py", None)
-    with pytest.raises(MissingExtraError, match=r"started 3 processes.*agrad\[parallel\]"):
-        ranks._started(variables)
+    fails(MissingExtraError, r"started 3 processes.*agrad\[parallel\]", lambda: ranks._started(variables))
 
 
 @pytest.mark.parametrize("variables", [{}, {"OMPI_COMM_WORLD_SIZE": "1"}, {"SLURM_STEP_NUM_TASKS": "3"}])

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad import philox, random
@@ -244,14 +245,9 @@ def test_a_raw_key_gives_raw_arrays(backend: str, place: Any) -> None:
     key = place(np.asarray([1, 2, 3, 4], dtype=np.uint32))
     kind = type(place(np.zeros(2)))
     for drawn in (
-        random.split(key),
-        random.bits(key, (2,)),
-        random.normal(key, (2,), loc=1.0),
-        random.gamma(key, 2.0, (2,)),
-        random.truncated_normal(key, -1, 1, (2,)),
-        random.permutation(key, 3),
-        random.choice(key, 5, (2,)),
-    ):
+        random.split(key), random.bits(key, (2,)), random.normal(key, (2,), loc=1.0), random.gamma(key, 2.0, (2,)),
+        random.truncated_normal(key, -1, 1, (2,)), random.permutation(key, 3), random.choice(key, 5, (2,)),
+    ):  # fmt: skip
         assert isinstance(drawn, kind)
         assert not isinstance(drawn, agrad.Tensor)
     assert isinstance(random.normal(key, (2,), loc=agrad.asarray(place(np.zeros(2)))), agrad.Tensor)
@@ -415,8 +411,7 @@ def test_choice_and_permutation_of_arrays_are_differentiable(backend: str) -> No
     ],
 )
 def test_wrong_use_is_an_error(error: type[AgradError], match: str, draw: Callable[[Any], Any]) -> None:
-    with pytest.raises(error, match=match):
-        draw(random.key(0))
+    fails(error, match, lambda: draw(random.key(0)))
 
 
 # ------------------------------------------------------------------ a source of keys
@@ -432,10 +427,8 @@ def test_generator(backend: str) -> None:
     twin.load_state(state)
     np.testing.assert_array_equal(host(twin.key()), host(source.key()))
     assert repr(twin) == "Generator(seed=9)  # 7 keys given"
-    with pytest.raises(DataError, match="'seed' and 'calls'"):
-        twin.load_state({"seed": 1})
-    with pytest.raises(ConfigurationError, match="seed must be an integer"):
-        random.Generator(-1)
+    fails(DataError, "'seed' and 'calls'", lambda: twin.load_state({"seed": 1}))
+    fails(ConfigurationError, "seed must be an integer", lambda: random.Generator(-1))
 
 
 def test_threads_never_get_the_same_key() -> None:

@@ -1,15 +1,23 @@
-"""``agrad.scipy.optimize``: evaluations, containers, options, refusals."""
+"""``agrad.scipy.optimize``: evaluations, containers, options, errors, derivatives of solutions."""
 
+import sys
 from typing import Any, NamedTuple
 
 import nist
 import numpy as np
 import pytest
+from checker import assert_close, host
+from crossing import each
+from refusals import fails
+from scipy_calls import Call
+from scipy_optimize_calls import CALLS
+from test_scipy_names import problem
 
 import agrad
 from agrad.errors import (
     ConfigurationError,
     DtypeError,
+    MissingExtraError,
     NotDifferentiableError,
     OperandError,
     ShapeError,
@@ -26,10 +34,6 @@ METHODS += ["trust-constr", "dogleg", "trust-ncg", "trust-exact", "trust-krylov"
 
 def valley(x: Any) -> Any:
     return agrad.sum((x - 1) ** 2) + 0.1 * agrad.sum(x**4) + (x[0] * x[1] - 1) ** 2
-
-
-def host(x: Any) -> np.ndarray:
-    return np.asarray(agrad.asarray(x).detach().numpy())
 
 
 def derivatives(fun: Any, method: str) -> dict[str, Any]:
@@ -328,8 +332,7 @@ def test_a_function_that_branches_on_values_is_not_traced(monkeypatch: pytest.Mo
         return agrad.sum(x**2) if float(agrad.stop_gradient(x)[0]) > 0 else agrad.sum(x**2) * 2
 
     np.testing.assert_allclose(optimize.minimize(fun, np.ones(2)).x, 0, atol=1e-6)
-    with pytest.raises(TracedValueError, match="value"):
-        optimize.minimize(fun, np.ones(2), jit=True)
+    fails(TracedValueError, "value", lambda: optimize.minimize(fun, np.ones(2), jit=True))
     calls: list[int] = []
     counted = optimize.minimize(lambda x: calls.append(0) or valley(x), START, jit=False)
     assert len(calls) == counted.nfev + 1  # and once to see if something is recorded
@@ -368,33 +371,24 @@ def test_refusals() -> None:
                 0
             ]
         )(1.0)
-    with pytest.raises(DtypeError, match="x0 must hold real arrays"):
-        optimize.minimize(valley, np.ones(2) * 1j)
-    with pytest.raises(DtypeError, match="x0 must hold real arrays"):
-        optimize.minimize(valley, {})
-    with pytest.raises(ShapeError, match=r"shape \(\)"):
-        optimize.minimize(lambda x: x, np.ones(2))
-    with pytest.raises(DtypeError, match="complex"):
-        optimize.minimize(lambda x: agrad.sum(x) * 1j, np.ones(2))
-    with pytest.raises(OperandError, match="fun must be a function"):
-        optimize.minimize(3, np.ones(2))
+    fails(DtypeError, "x0 must hold real arrays", lambda: optimize.minimize(valley, np.ones(2) * 1j))
+    fails(DtypeError, "x0 must hold real arrays", lambda: optimize.minimize(valley, {}))
+    fails(ShapeError, r"shape \(\)", lambda: optimize.minimize(lambda x: x, np.ones(2)))
+    fails(DtypeError, "complex", lambda: optimize.minimize(lambda x: agrad.sum(x) * 1j, np.ones(2)))
+    fails(OperandError, "fun must be a function", lambda: optimize.minimize(3, np.ones(2)))
     with pytest.raises(ConfigurationError, match="omit"):
         optimize.curve_fit(lambda x, a: a * x, np.ones(3), np.ones(3), nan_policy="omit")
 
 
 def test_errors_of_scipy() -> None:
-    with pytest.raises(ValueError, match="Unknown solver nothing"):
-        optimize.minimize(valley, START, method="nothing")
+    fails(ValueError, "Unknown solver nothing", lambda: optimize.minimize(valley, START, method="nothing"))
     with pytest.raises(TypeError, match="unexpected keyword argument 'tolerance'"):
         optimize.minimize(valley, START, tolerance=1e-3)
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x0'"):
-        optimize.least_squares(valley)
-    with pytest.raises(ValueError, match="number of bounds"):
-        optimize.minimize(valley, START, bounds=[(0, 1)] * 2)
+    fails(TypeError, "missing 1 required positional argument: 'x0'", lambda: optimize.least_squares(valley))
+    fails(ValueError, "number of bounds", lambda: optimize.minimize(valley, START, bounds=[(0, 1)] * 2))
     with pytest.raises(ValueError, match="not finite in the initial point"):
         optimize.least_squares(lambda x: x * np.nan, np.asarray([-1.0]))
-    with pytest.raises(TypeError, match="mismatch between the input and output shape"):
-        optimize.root(lambda x: x[:1], np.ones(2))
+    fails(TypeError, "mismatch between the input and output shape", lambda: optimize.root(lambda x: x[:1], np.ones(2)))
     with pytest.raises(ValueError, match=r"opposite signs|different signs"):
         optimize.root_scalar(lambda x: x**2 + 1, bracket=[0, 1])
     with pytest.raises(ValueError, match="Unable to determine number of fit parameters"):
@@ -426,3 +420,49 @@ def test_roots_of_one_number(method: str) -> None:
     np.testing.assert_allclose(found.root, [expected.root], rtol=1e-12)
     pairs = optimize.root_scalar(lambda x: (x**2 - 2, 2 * x, 2 + 0 * x), fprime=True, fprime2=True, x0=1.0)
     assert pairs.method == "halley" and abs(pairs.root[0] - np.sqrt(2)) < 1e-12
+
+
+def differences(f: Any, xs: list[Any], directions: list[Any], step: float) -> Any:
+    """Return the central difference of the function of a list of arrays along directions."""
+    ends = [f(*[x + s * step * d for x, d in zip(xs, directions, strict=True)]) for s in (1, -1)]
+    return (host(ends[0]) - host(ends[1])) / (2 * step)
+
+
+@each(CALLS, whole=True)
+def test_derivatives_of_solutions(case: Call) -> None:
+    f, xs = problem(case, np.asarray)
+    rng = case.rng()
+    along = [rng.normal(size=x.shape) for x in xs]
+    expected = differences(f, xs, along, 1e-5)
+    pushed = agrad.jvp(f, tuple(xs), tuple(along))[1]
+    np.testing.assert_allclose(pushed, expected, rtol=2e-4, atol=2e-5)
+    weights = rng.normal(size=np.shape(expected))
+
+    def weighted(*xs: Any) -> Any:
+        return agrad.sum(f(*xs) * weights)
+
+    gradient = agrad.grad(weighted, argnums=tuple(range(len(xs))))
+    pulled = sum(np.sum(g * d) for g, d in zip(gradient(*xs), along, strict=True))
+    np.testing.assert_allclose(pulled, np.sum(pushed * weights), rtol=1e-8)
+    second = agrad.jvp(gradient, tuple(xs), tuple(along))[1]
+    for i, found in enumerate(second):
+        slopes = differences(lambda *xs, i=i: gradient(*xs)[i], xs, along, 1e-4)
+        np.testing.assert_allclose(found, slopes, rtol=1e-3, atol=1e-4)
+
+
+@each([case for case in CALLS if "loss" not in case.label], elsewhere=True)
+def test_derivatives_on_each_backend(case: Call, place: Any) -> None:
+    (f, xs), (at_home, home) = problem(case, place), problem(case, np.asarray)
+    along = [case.rng().normal(size=x.shape) for x in home]
+    found = agrad.jvp(f, tuple(xs), tuple(map(place, along)))[1]
+    assert_close(host(found), agrad.jvp(at_home, tuple(home), tuple(along))[1], case.name, 1e-4)
+    second = agrad.hessian(lambda x, *rest: agrad.sum(f(x, *rest) ** 2))(*xs)
+    assert_close(
+        host(second), agrad.hessian(lambda x, *rest: agrad.sum(at_home(x, *rest) ** 2))(*home), case.name, 1e-4
+    )
+
+
+def test_without_scipy_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(MissingExtraError, match=r"minimize needs SciPy\. Install it with"):
+        optimize.minimize(lambda x: agrad.sum(x**2), np.ones(2))

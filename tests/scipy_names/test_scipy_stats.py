@@ -105,14 +105,11 @@ def test_far_tails(case: int) -> None:
 @pytest.mark.parametrize(
     "f",
     [
-        lambda x, a: stats.gamma.logcdf(x, a),
-        lambda x, a: stats.gamma.logsf(1 / x, a),
-        lambda x, a: stats.beta.logcdf(x, a, 2.0),
-        lambda x, a: stats.t.logcdf(-1 / x, a),
-        lambda x, a: stats.poisson.logsf(150.0, x) + 0 * a,
-        lambda x, a: stats.expon.logcdf(x, scale=a),
+        lambda x, a: stats.gamma.logcdf(x, a), lambda x, a: stats.gamma.logsf(1 / x, a),
+        lambda x, a: stats.beta.logcdf(x, a, 2.0), lambda x, a: stats.t.logcdf(-1 / x, a),
+        lambda x, a: stats.poisson.logsf(150.0, x) + 0 * a, lambda x, a: stats.expon.logcdf(x, scale=a),
     ],
-)
+)  # fmt: skip
 def test_tails_that_underflow_have_derivatives(f: Any) -> None:
     # a step of the logarithm of x is a step of the tail, by either side of where it underflows
     x, a = np.asarray([1e-3, 1e-4, 1e-60]), np.asarray(7.5)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 from agrad.errors import ConfigurationError, DataError
 
@@ -101,8 +102,7 @@ def test_an_example_of_weight_zero_is_none() -> None:
     weighted = ours.MLPClassifier(**settings).fit(X, y, weights)
     np.testing.assert_allclose(weighted.coefs_[0], ours.MLPClassifier(**settings).fit(X[kept], y[kept]).coefs_[0])
     for wrong in (-weights, 0 * weights, weights[1:], np.stack([weights, weights], axis=1)):
-        with pytest.raises(ValueError, match=r"ample.weight|ample weights"):
-            ours.MLPClassifier(**settings).fit(X, y, wrong)
+        fails(ValueError, r"ample.weight|ample weights", ours.MLPClassifier(**settings).fit, X, y, wrong)
 
 
 def test_dropout_acts_in_training_alone() -> None:
@@ -145,24 +145,19 @@ def test_scores_of_two_classes_are_positive_for_the_second() -> None:
 )
 def test_parameters_out_of_range_are_named(options: dict[str, Any], message: str) -> None:
     model = ours.MLPClassifier(**options)
-    with pytest.raises(ConfigurationError, match=message):
-        model.fit(*IRIS)
+    fails(ConfigurationError, message, lambda: model.fit(*IRIS))
     assert not hasattr(model, "module_")
 
 
 def test_data_that_cannot_be_fitted_are_refused() -> None:
     X, y = IRIS
     model = ours.MLPClassifier(max_iter=2).fit(X, y)
-    with pytest.raises(DataError, match="classes not in"):
-        model.partial_fit(X, y + 1)
-    with pytest.raises(DataError, match="same classes"):
-        model.set_params(warm_start=True).fit(X[:100], y[:100])
+    fails(DataError, "classes not in", lambda: model.partial_fit(X, y + 1))
+    fails(DataError, "same classes", lambda: model.set_params(warm_start=True).fit(X[:100], y[:100]))
     with pytest.raises(DataError, match=r"the loss is (nan|inf) at step . .* scale the data"):
         ours.MLPRegressor(solver="sgd", learning_rate_init=1e6, max_iter=20).fit(X * 1e3, y)
-    with pytest.raises(DataError, match="requires nonnegative targets"):
-        ours.MLPRegressor(loss="poisson").fit(X, y - 1.0)
-    with pytest.raises(DataError, match="validation_fraction"):
-        ours.MLPRegressor(early_stopping=True).fit(X[:5], y[:5])
+    fails(DataError, "requires nonnegative targets", lambda: ours.MLPRegressor(loss="poisson").fit(X, y - 1.0))
+    fails(DataError, "validation_fraction", lambda: ours.MLPRegressor(early_stopping=True).fit(X[:5], y[:5]))
     with pytest.raises(ConfigurationError, match="partial_fit does not support"):
         ours.MLPRegressor(early_stopping=True).partial_fit(X, y)
     with pytest.raises(AttributeError, match="partial_fit"):

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 from agrad.errors import ConfigurationError
 from agrad.train import tabular
@@ -71,5 +72,4 @@ def test_several_labels() -> None:
     ],
 )
 def test_parameters_out_of_range_are_named(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        TableClassifier(**options).fit(X, Y)
+    fails(ConfigurationError, message, lambda: TableClassifier(**options).fit(X, Y))

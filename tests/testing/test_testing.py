@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad.errors import ConfigurationError, DerivativeError, DtypeError, KinkError, MissingRuleError, OperandError
@@ -62,23 +63,19 @@ def test_containers_and_floats(place: Any) -> None:
     def f(params: Any, *rest: Any) -> Any:
         return {"h": agrad.tanh(rest[0] @ params["w"][0]) * params["scale"], "s": (agrad.sum(rest[0] ** 2),)}
 
-    check_grads(f, ({"w": [place(X.T.copy())], "scale": place(np.asarray(1.5))}, place(X)))
+    check_grads(f, ({"w": [place(X.T.copy())], "scale": place(np.asarray(1.5))}, place(X)), directions=1)
     check_grads(lambda x: x**3, (2.0,), order=4)
 
 
 @pytest.mark.parametrize(
     ("f", "x"),
     [
-        (agrad.log, np.abs(X) * 1e-5),
-        (agrad.square, X * 1e6),
-        (agrad.sin, X * 1e-12),
-        (lambda x: agrad.exp(20 * x), X),
-        (lambda x: 0.0 * x, X),
-        (lambda x: agrad.sum(x) + 1e6, X),
+        (agrad.log, np.abs(X) * 1e-5), (agrad.square, X * 1e6), (agrad.sin, X * 1e-12),
+        (lambda x: agrad.exp(20 * x), X), (lambda x: 0.0 * x, X), (lambda x: agrad.sum(x) + 1e6, X),
         (agrad.maximum, None),
     ],
     ids=["near the domain's edge", "large", "tiny", "steep", "zero", "a large constant", "away from a kink"],
-)
+)  # fmt: skip
 def test_points_that_are_hard_for_differences(f: Any, x: Any) -> None:
     check_grads(f, (x,) if x is not None else (X, X + 1e-3))
 
@@ -294,8 +291,7 @@ def test_options() -> None:
             check_grads(agrad.sin, (X,), **bad)  # type: ignore[arg-type]
     with pytest.raises(OperandError, match="a tuple"):
         check_grads(agrad.sin, X)  # type: ignore[arg-type]
-    with pytest.raises(OperandError, match="must contain an argument"):
-        check_grads(agrad.sin, ())
+    fails(OperandError, "must contain an argument", lambda: check_grads(agrad.sin, ()))
     wrong = weighed(a=lambda g, weight: 1.001 * g * weight**2)
     check_grads(wrong, (X, Y), rtol=1e-2, order=1)
     check_grads(wrong, (X, Y), atol=1.0, order=1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 from agrad.errors import ConfigurationError
 from agrad.train import threads
@@ -131,8 +132,7 @@ def test_candidates_go_from_one_to_all(count: int) -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "all"])
 def test_other_numbers_are_refused(wrong: Any) -> None:
-    with pytest.raises(ConfigurationError, match="threads must be 'auto', an integer"):
-        Choice(wrong)
+    fails(ConfigurationError, "threads must be 'auto', an integer", lambda: Choice(wrong))
 
 
 @pytest.mark.needs("threadpoolctl")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad.errors import ConfigurationError, ShapeError
@@ -84,11 +85,7 @@ def test_edges():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ShapeError, match=r"targets must fit predictions of shape \(90, 2\), got shape \(90,\)"):
         metrics.mean_squared_error(LABELS, GUESS)
-    with pytest.raises(ShapeError, match="must fit scores of shape"):
-        metrics.accuracy(LABELS[:5], SCORES)
-    with pytest.raises(ShapeError, match="scores must have shape"):
-        metrics.top_k_accuracy(LABELS, TOLD)
-    with pytest.raises(ShapeError, match="got 5 for predictions"):
-        metrics.roc_auc(TWO[:5], MARGIN)
-    with pytest.raises(ConfigurationError, match="average must be one of 'auto'"):
-        metrics.f1(LABELS, SCORES, average="binary")
+    fails(ShapeError, "must fit scores of shape", lambda: metrics.accuracy(LABELS[:5], SCORES))
+    fails(ShapeError, "scores must have shape", lambda: metrics.top_k_accuracy(LABELS, TOLD))
+    fails(ShapeError, "got 5 for predictions", lambda: metrics.roc_auc(TWO[:5], MARGIN))
+    fails(ConfigurationError, "average must be one of 'auto'", lambda: metrics.f1(LABELS, SCORES, average="binary"))

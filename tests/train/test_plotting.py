@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad import nn, plotting
@@ -95,11 +96,9 @@ def test_every_entry_of_a_large_jacobian_is_seen(backend: str, axes: Any) -> Non
     ],
 )
 def test_bad_input(call: Any, error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says):
-        call()
+    fails(error, says, call)
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"agrad\[plot\]"):
-        plotting.sparsity(np.eye(2))
+    fails(MissingExtraError, r"agrad\[plot\]", lambda: plotting.sparsity(np.eye(2)))

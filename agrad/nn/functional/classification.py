@@ -84,6 +84,8 @@ def _negative_log(log_p: Any, labels: Any, kept: Any, weight: Any, smoothing: fl
 
 def _averaged(name: str, losses: Any, weights: Any, reduction: str) -> Any:
     """Reduce losses. A mean is weighted."""
+    if "complex" in str(losses.dtype):
+        raise DtypeError(f"{name}: arguments must be real, got {losses.dtype}. Pass agrad.real(x).")
     if reduction != "mean" or weights is None:
         return reduced(name, losses, reduction)
     return agrad.sum(losses) / agrad.sum(weights)
