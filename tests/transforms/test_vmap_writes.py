@@ -312,3 +312,82 @@ def test_batch_elements_of_no_dimensions(made: str, place: Any) -> None:
 
     alone = [f(agrad.asarray(place(X[1]))[i]) for i in range(3)]
     compare(agrad.vmap(f)(place(X[1])), [np.stack(list(map(host, p))) for p in zip(*alone, strict=True)], made, 0.0)
+
+
+# ------------------------------------------------------------------ Tensors from outside of the map
+
+
+def with_a_gradient(buffer: Any, x: Any) -> None:
+    def loss(x: Any) -> Any:
+        buffer[...] = x * x
+        return agrad.sum(x)
+
+    agrad.grad(loss)(x)
+
+
+def then_an_error(buffer: Any, x: Any) -> None:
+    buffer[...] = x
+    raise TracedValueError("Tensor from outside of vmap")
+
+
+WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "everything": lambda buffer, x: buffer.__setitem__(..., x),
+    "an element": lambda buffer, x: buffer.__setitem__(0, x[1]),
+    "an operator": lambda buffer, x: buffer.__iadd__(x),
+    "a view": lambda buffer, x: agrad.reshape(buffer, (3, 1)).__setitem__(..., agrad.reshape(x, (3, 1))),
+    "in a gradient": with_a_gradient,
+    "then an error": then_an_error,
+    "two maps": lambda buffer, x: agrad.vmap(lambda y: (buffer.__setitem__(0, y), y)[1])(x),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_to_a_tensor_from_outside_changes_nothing(name: str, backend: str, place: Any) -> None:
+    buffer = agrad.asarray(place(X[0]))
+    rows = buffer[1:]
+    f = agrad.vmap(lambda x: (WRITES[name](buffer, x), x)[1])
+    for run in (f, agrad.jit(f)) if backend == "numpy" else (f,):
+        with pytest.raises(TracedValueError, match="Tensor from outside of vmap"):
+            run(place(X))
+    assert type(buffer) is agrad.Tensor
+    assert_close(buffer, X[0], "the Tensor", 0.0)
+    assert_close(rows, X[0, 1:], "a view of it", 0.0)
+    with agrad.no_grad():
+        buffer[...] = 2.0
+    assert_close(buffer + 1.0, np.full(3, 3.0), "the Tensor after another write", 0.0)
+
+
+def test_a_tensor_of_the_outer_map_is_outside_of_the_inner_one(place: Any) -> None:
+    def outer(x: Any) -> Any:
+        made = x * 2.0
+        agrad.vmap(lambda y: made.__setitem__(0, y))(x)
+        return made
+
+    with pytest.raises(TracedValueError, match=r"dtype float64 and shape \(3,\)"):
+        agrad.vmap(outer)(place(X))
+
+
+def test_tensors_from_outside_accept_shared_values(place: Any) -> None:
+    buffer = agrad.asarray(place(X[0]))
+
+    def f(x: Any) -> Any:
+        buffer[0] = 9.0
+        return buffer * x
+
+    assert_close(agrad.vmap(f)(place(X)), np.asarray([9.0, 2.0, 3.0]) * X, "value", 0.0)
+    assert host(buffer)[0] == 9.0
+
+
+def test_tensors_of_a_reference_cycle_are_inside(place: Any) -> None:
+    def f(x: Any) -> Any:
+        made = agrad.zeros_like(x)
+        cycle: list[Any] = [made]
+        cycle.append(cycle)
+        made[0] = x[1]
+        return made + x
+
+    expected = X + np.stack([X[:, 1], np.zeros(2), np.zeros(2)], axis=1)
+    for mapped in (agrad.vmap(f), agrad.jit(agrad.vmap(f)), agrad.vmap(agrad.jit(f))):
+        assert_close(mapped(place(X)), expected, "value", 0.0)
+    slope = agrad.grad(lambda x: agrad.sum(agrad.vmap(f)(x)))(place(X))
+    assert_close(slope, np.asarray([[1.0, 2.0, 1.0]] * 2), "gradient", 0.0)
