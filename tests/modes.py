@@ -125,7 +125,7 @@ def loop(f: Function, rows: Arrays, axes: Sequence[int | None]) -> list[np.ndarr
     count = next(len(x) for x, axis in zip(moved, axes, strict=True) if axis is not None)
     found = []
     for i in range(count):
-        own = [x if axis is None else x[(i, ...)].detach() for x, axis in zip(moved, axes, strict=True)]
+        own = [agrad.asarray(x if a is None else x[(i, ...)]).detach() for x, a in zip(moved, axes, strict=True)]
         found.append([host(part) for part in agrad.tree.leaves(f(*own))])
     return [np.stack(parts) for parts in zip(*found, strict=True)]
 
