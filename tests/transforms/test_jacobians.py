@@ -16,13 +16,6 @@ from table import Case
 
 import agrad
 from agrad.dtypes import dtype_name
-from agrad.errors import (
-    ConfigurationError,
-    DtypeError,
-    NotDifferentiableError,
-    OperandError,
-    ShapeError,
-)
 from agrad.transforms.trees import flatten
 
 jacobians = pytest.mark.parametrize("jac", [agrad.jacrev, agrad.jacfwd, agrad.jacobian], ids=lambda f: f.__name__)
@@ -142,14 +135,6 @@ def test_arguments_by_name(jac: Any) -> None:
     assert_close(by_scale, np.diag(a * b), "a keyword argument")
     assert_close(by_a, np.diag(b * s), "a positional argument by its name")
     assert_close(jac(f, argnums="b")(a, b=b, scale=s), np.diag(a * s), "positional, given by keyword")
-    with pytest.raises(
-        ConfigurationError, match=r"argnums must be an argument of the call, got 'c'\. Choose from 'a', 'b', 's"
-    ):
-        jac(f, argnums="c")(a, b, scale=s)
-    with pytest.raises(ConfigurationError, match="must list each argument once"):
-        jac(f, argnums=("a", 0))(a, b, scale=s)
-    with pytest.raises(ConfigurationError, match=r"2 positional arguments, got 2.* argnums='name'"):
-        jac(f, argnums=2)(a, b, scale=s)
 
 
 # ---------------------------------------------------------------- second derivatives
@@ -239,10 +224,6 @@ def test_linearized_functions_do_not_run_again(place: Any) -> None:
         assert_close(t["fixed"], np.zeros(2), "of a constant")
     assert len(calls) == 4
     assert_close(value["y"], host(agrad.sin(x) * x[0]), "value")
-    with pytest.raises(ShapeError, match=r"the tangent of primal 0\['x'\] must have .* got float64 and \(2,\)"):
-        push({"x": v[:2]})
-    with pytest.raises(ShapeError, match="structure"):
-        push(v)
 
 
 def test_linearized_functions_are_differentiable_and_map() -> None:
@@ -275,22 +256,6 @@ def test_transposes_of_linear_functions() -> None:
     assert_close(solved, np.linalg.solve(square.T, x), "a solution is linear in the right-hand side")
 
 
-@pytest.mark.parametrize(
-    "f, match",
-    [
-        (agrad.exp, "exp is not linear in x"),
-        (lambda x: x * x, "multiply is not linear in x1 and x2"),
-        (lambda x: x / agrad.sum(x), "divide is not"),
-        (lambda x: agrad.max(x), "max is not linear in x"),
-        (lambda x: x + 1.0, "not 0 at 0"),
-        (lambda x: agrad.ones(3), "not 0"),
-    ],
-)
-def test_what_is_not_linear_has_no_transpose(f: Any, match: str) -> None:
-    with pytest.raises(NotDifferentiableError, match=match):
-        agrad.linear_transpose(f, draw(3))
-
-
 # ---------------------------------------------------------------- complex numbers
 
 
@@ -308,52 +273,6 @@ def test_between_real_and_complex() -> None:
     turned = agrad.jacobian(lambda x: agrad.exp(1j * x))(x)
     assert_close(turned, np.diag(1j * np.exp(1j * x)), "complex of real")
     assert_close(agrad.jacobian(lambda z: agrad.abs(z) ** 2)(z), np.diag(2 * np.conj(z)), "real of complex")
-    for call, match in (
-        (lambda: agrad.jacfwd(agrad.abs)(z), r"argument 0 must be real.* Set holomorphic=True .* agrad\.jacrev"),
-        (lambda: agrad.jacrev(lambda x: x * 1j)(x), r"its output must be real.* holomorphic=True .* agrad\.jacfwd"),
-        (lambda: agrad.jacrev(agrad.exp, holomorphic=True)(x), "argument 0 must be complex, got dtype float64"),
-        (lambda: agrad.jacfwd(agrad.abs, holomorphic=True)(z), "its output must be complex, got dtype float64"),
-        (lambda: agrad.grad(lambda z: agrad.sum(agrad.abs(z)), holomorphic=True)(z), "must return complex numbers"),
-        (lambda: agrad.elementwise_grad(agrad.abs, holomorphic=True)(z), "must return complex numbers"),
-        (lambda: agrad.elementwise_grad(agrad.sin)(z), "must return real numbers"),
-    ):
-        with pytest.raises(DtypeError, match=match):
-            call()
-
-
-# ---------------------------------------------------------------- errors
-
-
-@pytest.mark.parametrize(
-    "call, error, match",
-    [
-        (lambda x: agrad.grad(agrad.sin)(x), ShapeError, r"shape \(\), got \(3,\)\. .*jacobian.*elementwise_grad"),
-        (lambda x: agrad.grad(lambda x: agrad.argmax(x))(x), DtypeError, "floating-point dtype, got int64. Cast"),
-        (lambda x: agrad.jit(lambda b: agrad.grad(agrad.sin)(b > 2))(2.5), DtypeError, "got the bool True"),
-        (lambda x: agrad.jacrev(lambda x: (x, agrad.argmax(x)))(x), DtypeError, "output 1 must have .* got int64"),
-        (
-            lambda x: agrad.jacfwd(lambda x: {"n": "name"})(x),
-            NotDifferentiableError,
-            r"\['n'\] must be an array",
-        ),
-        (lambda x: agrad.jacrev(lambda x: x, has_aux=True)(x), NotDifferentiableError, "has_aux"),
-        (lambda x: agrad.jacobian(agrad.sin)(np.arange(3)), DtypeError, "argument 0 must have .* got int64"),
-        (lambda x: agrad.hessian(agrad.sum, chunk_size=0), ConfigurationError, "chunk_size"),
-        (lambda x: agrad.hvp(curve, x, x), OperandError, "primals and tangents must be tuples"),
-        (lambda x: agrad.hvp(curve, (x,), (x, x)), ShapeError, "an entry for each of the 1 primals, got 2"),
-        (lambda x: agrad.hvp(agrad.sin, (x,), (x,)), ShapeError, r"must return an array of shape \(\)"),
-        (lambda x: agrad.gnvp(agrad.sin, agrad.sin, (x,), (x,)), ShapeError, r"must return an array of shape \(\)"),
-        (
-            lambda x: agrad.elementwise_grad(lambda x: (x, x))(x),
-            NotDifferentiableError,
-            "must return an array, got tuple",
-        ),
-        (lambda x: agrad.elementwise_grad(agrad.argmax)(x), DtypeError, "int64"),
-    ],
-)
-def test_errors_say_what_to_call(call: Any, error: type[Exception], match: str) -> None:
-    with pytest.raises(error, match=match):
-        call(draw(3))
 
 
 # ---------------------------------------------------------------- memory, threads, tasks
@@ -438,21 +357,3 @@ def test_a_transform_inside_its_own_function() -> None:
     # with D = x d/dx on each element, f(x, 2) = sum D D sin(x)
     expected = np.cos(x) - 3 * x * np.sin(x) - x**2 * np.cos(x)
     assert_close(got, expected, "reentrant", 1e-12)
-
-
-def test_results_that_hide_arrays_are_refused() -> None:
-    class Hidden:
-        def __init__(self, y: Any) -> None:
-            self.y = y
-
-    x = np.asarray([1.0, 2.0])
-    for call in (
-        lambda f: agrad.vjp(f, x),
-        lambda f: agrad.jvp(f, (x,), (x,)),
-        lambda f: agrad.linearize(f, x),
-        lambda f: agrad.linear_transpose(f, x),
-    ):
-        with pytest.raises(agrad.errors.OperandError, match=r"output \['h'\] must be an array or a dict.* got Hidden"):
-            call(lambda x: {"h": Hidden(2 * x)})
-    value, pull, aux = agrad.vjp(lambda x: ({"y": 2 * x, "name": "y"}, Hidden(1)), x, has_aux=True)
-    assert pull({"y": x, "name": None if value["name"] is None else "y"})[0].tolist() == [2.0, 4.0] and aux.y == 1

@@ -156,13 +156,6 @@ def test_functions_of_matrices_refuse_vectors(name: str, backend: str, place: An
             way(place(np.ones(shape)), *others)
 
 
-def test_the_error_is_of_the_member_and_says_so() -> None:
-    rows, columns = np.ones((2, 3, 4)), np.ones((2, 5, 4))
-    with pytest.raises(ShapeError, match=r"^add: shapes \(4,\) and \(5,\) must be broadcastable") as caught:
-        agrad.vmap(lambda x, y: agrad.vmap(agrad.add, in_axes=(0, None))(x, y[:, 0]))(rows, columns)
-    assert caught.value.__notes__ == ["for each of the 2 elements of a vmap", "for each of the 3 elements of a vmap"]
-
-
 @pytest.mark.parametrize("k", [-1, 0, 1])
 def test_triangles_of_numpy_make_matrices_of_vectors(k: int, place: Any) -> None:
     x = place(np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
