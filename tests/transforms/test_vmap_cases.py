@@ -15,7 +15,7 @@ from agrad.dtypes import dtype_name
 from agrad.errors import TracedValueError
 from agrad.registry import PRIMITIVES
 
-MEMBERS = 3
+MEMBERS = 2
 
 pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
 

@@ -15,7 +15,7 @@ import agrad
 from agrad.errors import PrimitiveDefinitionError, ShapeError, TracedValueError
 from agrad.registry import PRIMITIVES, namespace
 
-MEMBERS = 3
+MEMBERS = 2
 SHAPES: list[tuple[int, ...]] = [(), (3,), (3, 3), (0,), (2, 3, 3), (0, 3), (3, 0), (0, 0), (1, 0, 3)]
 TAKEN = {1: 9, 2: 3, 3: 2}
 """How many of the shapes are taken for each argument, by the number of arguments; all also for all arguments alike."""
