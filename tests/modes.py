@@ -138,8 +138,12 @@ def check_mapped(
     values: float = 1e-12,
     tolerance: float = 1e-12,
     derivatives: bool = True,
+    wrap: Callable[[Function], Function] = lambda f: f,
 ) -> None:
-    """Check that ``vmap`` of ``f`` and of its derivatives is the loop, inside and around ``jit``, and of two maps."""
+    """Check that ``vmap`` of ``f`` and of its derivatives is the loop, inside and around ``jit``, and of two maps.
+
+    wrap: applied to the functions of derivatives, such as ``jit``.
+    """
     axes = tuple(axes) or (0,) * len(rows)
     expected = loop(f, rows, axes)
     twice = [x if axis is None else agrad.stack([x, x], axis=axis) for x, axis in zip(rows, axes, strict=True)]
@@ -153,11 +157,11 @@ def check_mapped(
         return
     slopes = loop(gradient(f), rows, axes)
     push = lambda *xs: agrad.jvp(f, xs, xs)[1]  # noqa: E731
-    compare(agrad.vmap(gradient(f), in_axes=axes)(*rows), slopes, "vmap of the gradient", tolerance)
-    compare(agrad.vmap(push, in_axes=axes)(*rows), loop(push, rows, axes), "vmap of the tangent", tolerance)
+    compare(wrap(agrad.vmap(gradient(f), in_axes=axes))(*rows), slopes, "vmap of the gradient", tolerance)
+    compare(wrap(agrad.vmap(push, in_axes=axes))(*rows), loop(push, rows, axes), "vmap of the tangent", tolerance)
     summed = [
         np.sum(s, axis=0) if axis is None else np.moveaxis(s, 0, axis) for s, axis in zip(slopes, axes, strict=True)
     ]
-    compare(gradient(mapped)(*rows), summed, "gradient of vmap", tolerance)
-    pushed = agrad.jvp(mapped, tuple(rows), tuple(rows))[1]
+    compare(wrap(gradient(mapped))(*rows), summed, "gradient of vmap", tolerance)
+    pushed = wrap(lambda *xs: agrad.jvp(mapped, xs, xs)[1])(*rows)
     compare(pushed, loop(push, rows, axes), "tangent of vmap", tolerance)
