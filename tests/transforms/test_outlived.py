@@ -61,7 +61,7 @@ def test_a_kept_value_prints_what_it_counts_as() -> None:
     assert "kept after batch ended" in repr(kept[-1])
 
 
-KEPT_MODES = ("value", "gradient", "tangent", "reverse over reverse", "checkpoint", "vmap of the gradient", "backward")
+KEPT_MODES = ("gradient", "tangent", "reverse over reverse", "checkpoint", "vmap of the gradient", "backward")
 
 
 @pytest.mark.parametrize("inner", INNER)
@@ -76,7 +76,7 @@ def test_a_value_kept_from_a_gradient_counts_as_the_value_inside(inner: str, pla
 
     def used(x: Any) -> Any:
         kept = kept_from(x)
-        return x * kept + kept * kept
+        return kept * x + kept * kept
 
     modes = [*KEPT_MODES, *(["jit of the gradient"] if inner != "an error" else [])]
     check_same(kept_from, lambda x: x * 1.0, (place(THREE),), modes, 0.0)
