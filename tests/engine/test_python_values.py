@@ -11,37 +11,6 @@ from agrad.errors import DtypeError, ShapeError
 
 X = np.arange(12.0).reshape(3, 4)
 
-SEQUENCES: dict[str, Any] = {
-    "two tuples": ((0, 1), (1, 2)),
-    "a tuple in a tuple": ((0, 2),),
-    "nested": (((0, 1), (1, 2)),),
-    "range": range(2),
-    "range backwards": (range(2, -1, -1), 1),
-    "truth values": ((True, False, True),),
-    "behind an axis": (slice(None), (0, 3)),
-    "empty": ((),),
-    "empty range": range(0),
-    "list beside range": ([0, 1], range(2)),
-}
-
-
-@pytest.mark.parametrize("index", SEQUENCES.values(), ids=SEQUENCES)
-def test_sequences_index_as_in_numpy(index: Any, place: Any) -> None:
-    x = agrad.asarray(place(X))
-    assert np.array_equal(host(x[index]), X[index])
-    y, expected = x * 1.0, X.copy()
-    y[index] = 5.0
-    expected[index] = 5.0
-    assert np.array_equal(host(y), expected)
-    slope = np.zeros((3, 4))
-    np.add.at(slope, index, 1.0)
-    assert_close(agrad.grad(lambda x: agrad.sum(agrad.asarray(x)[index]))(place(X)), slope, "gradient", 0.0)
-
-
-def test_a_sequence_of_no_numbers_is_no_index(place: Any) -> None:
-    with pytest.raises(DtypeError, match="integer or Boolean"):
-        agrad.asarray(place(X))[(0, slice(None)),]
-
 
 # ------------------------------------------------------------------ numbers
 

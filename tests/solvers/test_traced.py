@@ -64,7 +64,7 @@ def equations(times: Any) -> dict[str, Function]:
             b,
         ),
         "odeint": lambda b: agrad.odeint(
-            lambda y, t: agrad.sin(t + y) - agrad.multiply(b, y), b, times, rtol=1e-8, atol=1e-8
+            lambda y, t: agrad.sin(t + y) - agrad.multiply(b, y), b, times, rtol=1e-7, atol=1e-7
         )[-1, :],
     }
 
@@ -75,7 +75,7 @@ def stepped(solve: Function) -> Function:
     def step(c: Any, v: Any) -> Any:
         return agrad.cond(agrad.sum(v) > 0, lambda: solve(0.5 * c + v) * v, lambda: c), agrad.sum(c)
 
-    return lambda b: agrad.scan(step, b, agrad.stack([b, -b, 0.5 * b]))[0]
+    return lambda b: agrad.scan(step, b, agrad.stack([b, -b]))[0]
 
 
 TIMES = np.asarray([0.0, 0.3, 1.0])
@@ -175,7 +175,7 @@ def test_derivatives_between_the_ends_of_steps(settings: dict[str, Any]) -> None
 
     def rows(w: Any, t: Any = t) -> Any:
         f = lambda y, s: agrad.tanh(agrad.stack([w[0] * y[1], agrad.sin(s) - w[1] * y[0]]))  # noqa: E731
-        return agrad.odeint(f, y * w, t, rtol=1e-7, atol=1e-7, **settings)
+        return agrad.odeint(f, y * w, t, rtol=1e-6, atol=1e-6, **settings)
 
     w = np.asarray([1.1, 0.8])
     check_traced(rows, (w,), [*DERIVATIVES, "vmap", "vmap of the gradient"], 1e-5)
