@@ -64,7 +64,7 @@ def equations(times: Any) -> dict[str, Function]:
             b,
         ),
         "odeint": lambda b: agrad.odeint(
-            lambda y, t: agrad.sin(t + y) - agrad.multiply(b, y), b, times, rtol=1e-7, atol=1e-7
+            lambda y, t: agrad.sin(t + y) - agrad.multiply(b, y), b, times, rtol=1e-8, atol=1e-8
         )[-1, :],
     }
 
