@@ -316,6 +316,26 @@ def test_a_private_name_with_a_dot() -> None:
     assert function(leaf(X)).op.name == "mine.cube"
 
 
+def test_a_primitive_with_the_name_of_another_one_is_computed_as_written() -> None:
+    """Kernels and compiled steps, which are found by names, are those of agrad's own operation."""
+
+    @agrad.primitive(batch="leading")
+    def relu(xp: Any, x: Any, /) -> Any:
+        return xp.where(x > 0, x, 0.5 * x)
+
+    @agrad.primitive
+    def mean(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+        return xp.sum(x, axis=axis, keepdims=keepdims)
+
+    def f(x: Any) -> Any:
+        return relu(x * 2.0), mean(x, axis=(0,), keepdims=False)
+
+    x = np.asarray([-1.0, 2.0])
+    for found in (f(x), agrad.jit(f)(x)):
+        assert found[0].tolist() == [-1.0, 4.0] and float(found[1]) == 1.0
+    assert relu.primitive.identifier == "relu"
+
+
 # ---------------------------------------------------------------- the checks at import
 
 
@@ -352,6 +372,22 @@ BAD = {
     r"jvp of squares: .* got 'g_y'": lambda: squares().jvp(lambda g_y: g_y),
     r"vjp of squares: arguments must be among a, b, got 'c'": lambda: squares().vjp("c")(lambda g: g),
     r"squares: 'b' must not have a vjp": lambda: squares().vjp("b")(lambda g: g),
+    r"among xp, x, value .*columns": lambda: agrad.primitive(lambda xp, x, /, *, rows=1: x).write_back(
+        lambda x, value, columns: x
+    ),
+    "one array": lambda: agrad.primitive(lambda xp, x1, x2, /: x1).write_back(lambda value: value),
+    "only output": lambda: define(lambda xp, x, /: (x, x), out=("first", "*rest")),
+    "fixed number of arguments": lambda: define(lambda xp, /, *arrays: arrays, out="*parts"),
+    "got 'parts'": lambda: agrad.primitive(lambda xp, x, /: (x, x), out="*parts").vjp(lambda g_parts, parts: parts[0]),
+    "combine must be an operation with a neutral number": lambda: define(
+        lambda xp, x, /, *, axis, keepdims: x, kind="reduction", combine=agrad.subtract
+    ),
+    r"batch must be one of 'leading', .* got 'sideways'": lambda: define(lambda xp, x, /: x, batch="sideways"),
+    r"the batch of squares: parameters must be among .*batch_size.*, got 'y'": lambda: squares().batch(lambda a, y: a),
+    "'batch_size'": lambda: agrad.primitive(lambda xp, batch_size, /: batch_size).batch(lambda batch_size: batch_size),
+    "core_axes must be an integer or one for each array": lambda: define(
+        lambda xp, x, /: x, batch="leading", core_axes=(1, 2)
+    ),
 }
 
 

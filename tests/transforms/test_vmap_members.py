@@ -12,7 +12,7 @@ import pytest
 from checker import host
 
 import agrad
-from agrad.errors import PrimitiveDefinitionError, ShapeError, TracedValueError
+from agrad.errors import ShapeError, TracedValueError
 from agrad.registry import PRIMITIVES, namespace
 
 MEMBERS = 2
@@ -184,5 +184,3 @@ def test_an_operation_says_how_many_axes_it_takes() -> None:
 
     with pytest.raises(ShapeError, match=r"trace of rows: x must have at least 2 axes, got shape \(3,\)"):
         agrad.vmap(trace)(np.ones((3, 3)))
-    with pytest.raises(PrimitiveDefinitionError, match="core_axes must be an integer or one for each array"):
-        agrad.primitive(batch="leading", core_axes=(1, 2))(lambda xp, x, /: x)
