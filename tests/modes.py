@@ -7,6 +7,7 @@ import numpy as np
 from checker import assert_close, host, random_like
 
 import agrad
+from agrad.dtypes import dtype_name
 
 Function = Callable[..., Any]
 Arrays = Sequence[Any]
@@ -16,14 +17,41 @@ def total(f: Function) -> Function:
     """Return the sum of the squares of all results of ``f``, weighted by result."""
 
     def number(*xs: Any) -> Any:
-        return sum(i * agrad.sum(agrad.real(y * agrad.conj(y))) for i, y in enumerate(agrad.tree.leaves(f(*xs)), 1))
+        smooth = [y for y in agrad.tree.leaves(f(*xs)) if not hasattr(y, "dtype") or is_inexact(y)]
+        return sum(i * agrad.sum(agrad.real(y * agrad.conj(y))) for i, y in enumerate(smooth, 1))
 
     return number
 
 
-def gradient(f: Function) -> Function:
-    """Return the gradients of ``total(f)`` with respect to all arguments."""
-    return lambda *xs: agrad.grad(total(f), argnums=tuple(range(len(xs))))(*xs)
+def is_inexact(x: Any) -> bool:
+    """Return whether a value is an array that can be differentiated."""
+    return hasattr(x, "dtype") and dtype_name(x.dtype)[0] in "fc"
+
+
+def smooth_places(xs: Arrays, argnums: Sequence[int]) -> tuple[int, ...]:
+    """Return the places of the arguments to differentiate: all that can be if ``argnums`` is empty."""
+    return tuple(argnums) or tuple(i for i, x in enumerate(xs) if is_inexact(x))
+
+
+def gradient(f: Function, argnums: Sequence[int] = ()) -> Function:
+    """Return the gradients of ``total(f)`` with respect to all arguments that have one, or to some."""
+    return lambda *xs: agrad.grad(total(f), argnums=smooth_places(xs, argnums))(*xs)
+
+
+def tangent(f: Function, argnums: Sequence[int] = ()) -> Function:
+    """Return the tangent of ``f`` along its arguments themselves, where they are finite."""
+
+    def pushed(*xs: Any) -> Any:
+        places = smooth_places(xs, argnums)
+
+        def g(*at: Any) -> Any:
+            moved = dict(zip(places, at, strict=True))
+            return f(*[moved.get(i, x) for i, x in enumerate(xs)])
+
+        primals = tuple(xs[i] for i in places)
+        return agrad.jvp(g, primals, tuple(agrad.where(agrad.isfinite(x), x, agrad.ones_like(x)) for x in primals))[1]
+
+    return pushed
 
 
 def along(f: Function, ts: Arrays) -> Function:
@@ -85,9 +113,10 @@ JITTED: dict[str, Mode] = {
 MODES = DERIVATIVES | MAPS | OTHERS
 
 
-def compare(found: Any, expected: Any, what: str, tolerance: float) -> None:
+def compare(found: Any, expected: Any, what: str, tolerance: float, *, dtypes: bool = False) -> None:
     """Check that the leaves of two results agree."""
     for a, b in zip(agrad.tree.leaves(found), agrad.tree.leaves(expected), strict=True):
+        assert not dtypes or dtype_name(a.dtype) == dtype_name(b.dtype), f"{what}: {a.dtype}, not {b.dtype}"
         assert_close(a, host(b), what, tolerance)
 
 
@@ -125,7 +154,8 @@ def loop(f: Function, rows: Arrays, axes: Sequence[int | None]) -> list[np.ndarr
     count = next(len(x) for x, axis in zip(moved, axes, strict=True) if axis is not None)
     found = []
     for i in range(count):
-        own = [agrad.asarray(x if a is None else x[(i, ...)]).detach() for x, a in zip(moved, axes, strict=True)]
+        own = [x if axis is None else x[(i, ...)] for x, axis in zip(moved, axes, strict=True)]
+        own = [agrad.asarray(x).detach() if hasattr(x, "shape") else x for x in own]
         found.append([host(part) for part in agrad.tree.leaves(f(*own))])
     return [np.stack(parts) for parts in zip(*found, strict=True)]
 
@@ -138,6 +168,8 @@ def check_mapped(
     values: float = 1e-12,
     tolerance: float = 1e-12,
     derivatives: bool = True,
+    jitted: bool = True,
+    argnums: Sequence[int] = (),
     wrap: Callable[[Function], Function] = lambda f: f,
 ) -> None:
     """Check that ``vmap`` of ``f`` and of its derivatives is the loop, inside and around ``jit``, and of two maps.
@@ -148,20 +180,19 @@ def check_mapped(
     expected = loop(f, rows, axes)
     twice = [x if axis is None else agrad.stack([x, x], axis=axis) for x, axis in zip(rows, axes, strict=True)]
     mapped = agrad.vmap(f, in_axes=axes)
-    compare(mapped(*rows), expected, "vmap", values)
-    compare(agrad.jit(mapped)(*rows), expected, "jit of vmap", values)
-    compare(agrad.vmap(agrad.jit(f), in_axes=axes)(*rows), expected, "vmap of jit", values)
+    compare(mapped(*rows), expected, "vmap", values, dtypes=True)
     nested = agrad.vmap(agrad.vmap(f, in_axes=axes), in_axes=axes)(*twice)
     compare(nested, [np.stack([e, e]) for e in expected], "vmap of vmap", values)
+    if jitted:
+        compare(agrad.jit(mapped)(*rows), expected, "jit of vmap", values)
+        compare(agrad.vmap(agrad.jit(f), in_axes=axes)(*rows), expected, "vmap of jit", values)
     if not derivatives:
         return
-    slopes = loop(gradient(f), rows, axes)
-    push = lambda *xs: agrad.jvp(f, xs, xs)[1]  # noqa: E731
-    compare(wrap(agrad.vmap(gradient(f), in_axes=axes))(*rows), slopes, "vmap of the gradient", tolerance)
-    compare(wrap(agrad.vmap(push, in_axes=axes))(*rows), loop(push, rows, axes), "vmap of the tangent", tolerance)
-    summed = [
-        np.sum(s, axis=0) if axis is None else np.moveaxis(s, 0, axis) for s, axis in zip(slopes, axes, strict=True)
-    ]
-    compare(wrap(gradient(mapped))(*rows), summed, "gradient of vmap", tolerance)
-    pushed = wrap(lambda *xs: agrad.jvp(mapped, xs, xs)[1])(*rows)
-    compare(pushed, loop(push, rows, axes), "tangent of vmap", tolerance)
+    slope, push = gradient(f, argnums), tangent(f, argnums)
+    slopes, pushed = loop(slope, rows, axes), loop(push, rows, axes)
+    compare(wrap(agrad.vmap(slope, in_axes=axes))(*rows), slopes, "vmap of the gradient", tolerance, dtypes=True)
+    compare(wrap(agrad.vmap(push, in_axes=axes))(*rows), pushed, "vmap of the tangent", tolerance)
+    smooth = [axes[i] for i in smooth_places(rows, argnums)]
+    summed = [np.sum(s, 0) if axis is None else np.moveaxis(s, 0, axis) for s, axis in zip(slopes, smooth, strict=True)]
+    compare(wrap(gradient(mapped, argnums))(*rows), summed, "gradient of vmap", tolerance)
+    compare(wrap(tangent(mapped, argnums))(*rows), pushed, "tangent of vmap", tolerance)

@@ -230,18 +230,6 @@ def test_a_joint_rule_shares_its_work(place: Any) -> None:
     assert len(runs) == 1
 
 
-def test_an_operation_that_is_linear_is_its_own_jvp() -> None:
-    @agrad.primitive(linear=("a", "b"))
-    def rotate(xp: Any, a: Any, b: Any, /) -> Any:
-        return xp.roll(a, 1, axis=0) * b
-
-    rotate.vjp("a")(lambda xp, g, b: xp.roll(g * b, -1, axis=0))
-    rotate.vjp("b")(lambda xp, g, a: g * xp.roll(a, 1, axis=0))
-    _, t = agrad.jvp(rotate, (X, X), (X, np.zeros_like(X)))
-    assert_close(t, np.roll(X, 1, axis=0) * X, "tangent")
-    agrad.sum(rotate(leaf(X), leaf(X))).backward()
-
-
 def test_the_function_of_an_operation() -> None:
     @agrad.primitive(linear="x")
     def scaled(xp: Any, x: Any, /, *, factor: float) -> Any:
@@ -303,17 +291,6 @@ def test_a_rule_filed_after_the_first_call_is_used() -> None:
     x.zero_grad()
     agrad.sum(late(x)).backward()
     assert_close(x.grad, [5.0], "gradient")
-
-
-def test_a_private_name_with_a_dot() -> None:
-    @agrad.primitive(name="mine.cube")
-    def function(xp: Any, x: Any, /) -> Any:
-        return x**3
-
-    function.vjp(lambda g, x: 3 * g * x**2)
-    function.jvp(lambda t, x: 3 * t * x**2)
-    check_all(function, [X], rng())
-    assert function(leaf(X)).op.name == "mine.cube"
 
 
 def test_a_primitive_with_the_name_of_another_one_is_computed_as_written() -> None:
@@ -468,13 +445,6 @@ def test_the_tape_keeps_what_rules_name(label: str) -> None:
     assert {name for name in kept if not name.endswith("_meta")} == {n for n in expected if not n.endswith("_meta")}
     assert {name for name in expected if name.endswith("_meta")} <= kept
     assert not any(isinstance(value, agrad.Tensor) for value in y.node.saved)
-
-
-def test_a_same_shape_elementwise_operation_keeps_no_shapes() -> None:
-    x, w = leaf(M), leaf(M)
-    assert (x + w).node.saved == ()
-    assert agrad.exp(x).node.plan.names == ("y",)
-    assert len((x + w[0]).node.saved) > 0
 
 
 @pytest.mark.parametrize(

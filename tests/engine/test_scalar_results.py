@@ -55,15 +55,6 @@ def test_elementwise_functions_give_what_numpys_do(name: str) -> None:
     assert all(isinstance(y, np.ndarray if name in ("real", "imag") else np.generic) for y in arrays)
 
 
-def test_a_form_that_ends_in_a_choice_gives_a_scalar() -> None:
-    x = np.asarray(1.0)
-    y = agrad.special.sinc(x)
-    z = agrad.expand_dims(y, axis=-1)
-    z -= 0.5
-    assert abs(y) < 1e-15
-    np.testing.assert_array_equal(z, y - 0.5)
-
-
 PRODUCTS = {
     "matmul": lambda xp, x: xp.matmul(x, x),
     "operator": lambda xp, x: x @ x,

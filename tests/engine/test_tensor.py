@@ -29,7 +29,7 @@ A, B = np.asarray([0.5, 1.5, 2.5]), np.asarray([2.0, 3.0, 0.5])
 
 # ---------------------------------------------------------------- operators
 
-FUNCTIONS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow", "matmul": "matmul"}
+FUNCTIONS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow"}
 
 
 def apply(name: str, left: Any, right: Any, backend: str) -> Any:
@@ -67,14 +67,6 @@ def test_numpy_scalars_are_operands(backend: str) -> None:
         x.zero_grad()
         agrad.sum(y).backward()
         assert_close(x.grad, [3.0, 3.0], "gradient")
-
-
-def test_matmul_with_raw_arrays_on_either_side(backend: str, place: Any) -> None:
-    a, b = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2)
-    x = leaf(place(a))
-    for y, expected in ((x @ place(b), a @ b), (apply("matmul", place(b), x, backend), b @ a)):
-        assert isinstance(y, agrad.Tensor)
-        assert_close(y, expected, "product")
 
 
 def test_numbers_keep_the_precision(backend: str) -> None:
@@ -179,14 +171,6 @@ def test_in_place_on_a_constant(backend: str) -> None:
     assert host(i).tolist() == [((((5 // 2 % 2) | 4) & 6) ^ 1) << 2 >> 1, ((((6 // 2 % 2) | 4) & 6) ^ 1) << 2 >> 1]
 
 
-def test_a_constant_takes_up_the_tape_by_an_in_place_operation() -> None:
-    w, total = leaf(3.0), agrad.asarray(0.0)
-    for k in range(3):
-        total += k * w
-    total.backward()
-    assert w.grad.item() == 3.0
-
-
 def test_reading_at_repeated_indices_accumulates(backend: str) -> None:
     x = leaf([1.0, 2.0, 3.0])
     agrad.sum(x[[0, 0, 2, 0]] * agrad.asarray([1.0, 10.0, 100.0, 1000.0])).backward()
@@ -278,12 +262,6 @@ def test_length_and_iteration(backend: str) -> None:
             take(leaf(1.0))
     assert 3.0 in x
     assert 9.0 not in x
-
-
-def test_hash_is_identity() -> None:
-    x, y = leaf([1.0]), leaf([1.0])
-    assert len({x, y, x}) == 2
-    assert {x: "found"}[x] == "found"
 
 
 def test_attributes(backend: str) -> None:

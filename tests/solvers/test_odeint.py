@@ -1,7 +1,6 @@
 """``odeint``: its methods, what it takes and returns, and the derivatives of each method."""
 
 import itertools
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -96,28 +95,6 @@ def test_conditions_of_the_interpolation(name: str, part: float) -> None:
     assert np.allclose(dense @ np.ones(4), matrix[-1], atol=1e-12)
     assert np.allclose(dense @ [1, 0, 0, 0], np.eye(7)[0], atol=1e-12)
     assert np.allclose(dense @ [1, 2, 3, 4], np.eye(7)[-1], atol=1e-12)
-
-
-def test_fractions_of_dormand_and_prince() -> None:
-    fifth = [Fraction(value).limit_denominator(10_000) for value in METHODS["dopri5"].weights[-1]]
-    assert fifth == [Fraction(*f) for f in ((35, 384), (0, 1), (500, 1113), (125, 192), (-2187, 6784), (11, 84))]
-
-
-@pytest.mark.parametrize(("name", "order"), [("dopri5", 5), ("tsit5", 5), ("rk4", 4)])
-def test_order_of_convergence(name: str, order: int) -> None:
-    """Steps of half the size have an error less by two to the power of the order."""
-
-    def error(count: int) -> float:
-        size = 2.0 / count
-        fixed = {"first_step": size, "max_step": size, "rtol": 1e3, "atol": 1e3} if name != "rk4" else {"steps": count}
-        f = lambda y, t: agrad.stack([y[1], -y[0]]) * (1 + agrad.sin(t))  # noqa: E731
-        y = agrad.odeint(f, np.asarray([1.0, 0.0]), np.asarray([0.0, 2.0]), method=name, **fixed)
-        angle = 2.0 + 1 - np.cos(2.0)
-        return float(np.max(np.abs(y[-1] - [np.cos(angle), -np.sin(angle)])))
-
-    errors = [error(n) for n in (16, 32, 64)]
-    rates = [np.log2(a / b) for a, b in itertools.pairwise(errors)]
-    assert all(order - 0.5 < rate < order + 0.9 for rate in rates), rates
 
 
 @pytest.mark.needs("scipy")
