@@ -162,41 +162,21 @@ def test_an_output_without_a_tangent() -> None:
 def test_any_number_of_arrays(place: Any) -> None:
     @agrad.primitive(broadcasts=True)
     def product(xp: Any, first: Any, /, *rest: Any, scale: float = 1.0) -> Any:
-        out = first * scale
-        for r in rest:
-            out = out * r
-        return out
+        return first * scale * sum((r * r for r in rest), 1.0)
 
     @product.vjp("first")
+    @product.jvp("first")
     def product_first(g: Any, rest: Any, *, scale: float) -> Any:
-        for r in rest:
-            g = g * r
-        return g * scale
+        return g * scale * sum((r * r for r in rest), 1.0)
 
     @product.vjp("rest")
     def product_rest(g: Any, first: Any, rest: Any, *, scale: float) -> Any:
-        out = []
-        for i in range(len(rest)):
-            part = g * first * scale
-            for j, r in enumerate(rest):
-                part = part if i == j else part * r
-            out.append(part)
-        return out
-
-    @product.jvp("first")
-    def product_first_jvp(t: Any, rest: Any, *, scale: float) -> Any:
-        return product_first(t, rest, scale=scale)
+        return [2 * scale * g * first * r for r in rest]
 
     @product.jvp("rest")
     def product_rest_jvp(t: Any, first: Any, rest: Any, *, scale: float) -> Any:
-        total = None
-        for i, one in enumerate(t):
-            if one is not None:
-                part = one * first * scale
-                for j, r in enumerate(rest):
-                    part = part if i == j else part * r
-                total = part if total is None else total + part
-        return total
+        parts = [2 * scale * one * first * r for one, r in zip(t, rest, strict=True) if one is not None]
+        return sum(parts[1:], parts[0])
 
     row = X[:1] + 2
     for xs in ([X], [X, X + 1], [X, X + 1, X - 2]):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, check_adjoint, host
-from modes import MAPS, MODES, check_mapped, check_same, check_traced
+from modes import MODES, check_mapped, check_same, check_traced
 
 import agrad
 from agrad.errors import (
@@ -224,18 +224,6 @@ def test_a_bwd_that_uses_a_cotangent_twice_or_not_at_all() -> None:
         same = agrad.custom_vjp(lambda a, b: a + b)
         same.defvjp(lambda a, b: (a + b, None), bwd)
         assert_close(agrad.jvp(same, (X, X), (X, 3 * X))[1], factor * X, "one cotangent for both", 1e-12)
-
-
-def straight_through(x: Any) -> Any:
-    quantized = agrad.custom_jvp(agrad.round)
-    quantized.defjvp(lambda p, t: (agrad.round(p[0]), t[0]))
-    return quantized(x)
-
-
-def test_a_straight_through_estimator() -> None:
-    by_stopping = lambda x: x + agrad.stop_gradient(agrad.round(x) - x)  # noqa: E731
-    check_same(straight_through, by_stopping, (X * 3,), ("value", "gradient", "tangent", *MAPS))
-    assert_close(agrad.grad(lambda x: agrad.sum(by_stopping(x) * x))(X * 3), np.round(X * 3) + X * 3, "slope", 1e-12)
 
 
 @pytest.mark.parametrize("stop", [lambda y: agrad.stop_gradient({"y": y})["y"], agrad.Tensor.detach])

@@ -70,6 +70,11 @@ RESULTS: Rows = [
     (lambda: agrad.grad(named)({"a": X}), ShapeError, "the gradient of named"),
     (lambda: agrad.grad(lambda x: agrad.sum(x) > 0)(X), DtypeError, "bool"),
     (lambda: agrad.grad(lambda x: agrad.argmax(x))(X), DtypeError, "floating-point dtype, got int64. Cast"),
+    *[
+        (lambda t=t, y=y: t(lambda x: y)(1.0), DtypeError, r"must return .* got( the)? bool")
+        for t in (agrad.grad, agrad.value_and_grad)
+        for y in (True, np.True_, np.asarray(True))
+    ],
     (lambda: agrad.grad(agrad.sum)(Z), DtypeError, "complex.*real part"),
     (lambda: agrad.grad(lambda x: (total(x), total(x)))(X), NotDifferentiableError, "has_aux"),
     (lambda: agrad.grad(lambda x: None)(X), NotDifferentiableError, "got None"),
@@ -136,6 +141,9 @@ ARGUMENTS: Rows = [
     (lambda: agrad.jvp(total, X, X), OperandError, "tuple"),
     (lambda: agrad.linearize(named, {"a": X})[1]({"a": X[:2]}), ShapeError, r"primal 0\['a'\] must have .* and \(2,\)"),
     (lambda: agrad.linearize(named, {"a": X})[1](X), ShapeError, "structure"),
+    (lambda: agrad.vjp(agrad.sin, 1.0)[1](1j), DtypeError, "cotangent must have dtype float64, got complex128"),
+    (lambda: agrad.jvp(agrad.sin, (1.0,), (1j,)), ShapeError, "tangent of primal 0 must have .* got complex128"),
+    (lambda: agrad.vjp(agrad.sin, V)[1](1.0), ShapeError, r"must be an array of shape \(3,\), got 1.0"),
     (lambda: agrad.hvp(total, X, X), OperandError, "primals and tangents must be tuples"),
     (lambda: agrad.hvp(total, (X,), (X, X)), ShapeError, "an entry for each of the 1 primals, got 2"),
     (lambda: agrad.hessian(agrad.sum, chunk_size=0), ConfigurationError, "chunk_size"),

@@ -140,11 +140,6 @@ def test_stop_gradient_returns_what_is_not_a_tensor() -> None:
     assert agrad.stop_gradient(x) is x and agrad.stop_gradient("name") == "name"
 
 
-def test_a_detached_value_is_a_constant_in_reverse_over_reverse() -> None:
-    f = lambda x: agrad.sum(agrad.sin(x).detach() * x)  # noqa: E731
-    assert_close(agrad.jacobian(agrad.grad(f))(np.ones(3)), np.zeros((3, 3)), "reverse over reverse")
-
-
 def test_a_constant_of_an_ended_gradient_is_written_into() -> None:
     kept: list[agrad.Tensor] = []
     agrad.grad(lambda y: (kept.append(y * 2), agrad.sum(y))[1])(np.ones(2))
