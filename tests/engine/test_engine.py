@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
+from leaves import leaf
 
 import agrad
 from agrad.engine.tape import Node
@@ -30,10 +31,6 @@ def no_collector() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-
-
-def leaf(values: Any) -> agrad.Tensor:
-    return agrad.asarray(values, dtype=agrad.float64, requires_grad=True)
 
 
 def counted() -> tuple[Any, list[int]]:

@@ -8,22 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
+from leaves import leaf, shares
 from modes import DERIVATIVES, check_same
 
 import agrad
 from agrad.engine.backward import sum_to
 from agrad.errors import DtypeError, LeafMutationError, OperandError, ReadOnlyViewError, ShapeError
-
-WITH_VIEWS = ("numpy", "torch", "array_api_strict", "cupy")
-
-
-def leaf(values: Any, dtype: Any = agrad.float64) -> agrad.Tensor:
-    return agrad.asarray(values, dtype=dtype, requires_grad=True)
-
-
-def shares(backend: str) -> bool:
-    return backend in WITH_VIEWS
-
 
 MATRIX = np.arange(1.0, 7.0).reshape(2, 3)
 

@@ -8,6 +8,7 @@ import pytest
 from cases import CASES
 from checker import host, outputs
 from crossing import Row, each, each_row
+from leaves import shares
 from modes import check_same
 from table import Case
 
@@ -172,10 +173,6 @@ def test_a_write_moves_a_numpy_tensor_and_its_views(backend: str) -> None:
             leaf[:] = v
         assert leaf.backend == "numpy"
         np.testing.assert_array_equal(leaf.detach().numpy(), X)
-
-
-def shares(backend: str) -> bool:
-    return backend.partition(":")[0] in ("numpy", "torch", "cupy", "array_api_strict")
 
 
 def test_arrays_are_created_on_the_selected_backend(backend: str) -> None:

@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, check_all, check_faces, host
+from leaves import leaf
 
 import agrad
 from agrad.engine.tape import SETTINGS
 from agrad.errors import PrimitiveDefinitionError
 from agrad.ops.shared import axes_of
 from agrad.registry import KERNELS, PRIMITIVES, file_primitive, kernel, public
-
-
-def leaf(values: Any) -> agrad.Tensor:
-    return agrad.asarray(values, dtype=agrad.float64, requires_grad=True)
 
 
 def rng() -> np.random.Generator:

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
+from leaves import leaf
 
 import agrad
-
-
-def leaf(values: Any) -> agrad.Tensor:
-    return agrad.asarray(values, dtype=agrad.float64, requires_grad=True)
 
 
 def test_no_grad_as_a_context_and_a_decorator(backend: str) -> None:

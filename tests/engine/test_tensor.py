@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
+from leaves import leaf
 
 import agrad
 from agrad.errors import (
@@ -17,11 +18,6 @@ from agrad.errors import (
     NotDifferentiableError,
     OperandError,
 )
-
-
-def leaf(values: Any, dtype: Any = agrad.float64) -> agrad.Tensor:
-    return agrad.asarray(values, dtype=dtype, requires_grad=True)
-
 
 ARITHMETIC = ("add", "sub", "mul", "truediv", "pow")
 A, B = np.asarray([0.5, 1.5, 2.5]), np.asarray([2.0, 3.0, 0.5])

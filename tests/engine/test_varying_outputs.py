@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from checker import assert_close, check_all, check_faces, host
+from leaves import leaf
 
 import agrad
 
@@ -12,10 +13,6 @@ X = np.arange(1.0, 7.0).reshape(3, 2)
 
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
-
-
-def leaf(data: Any) -> Any:
-    return agrad.asarray(data, dtype=agrad.float64, requires_grad=True)
 
 
 def test_a_rule_is_handed_the_cotangents_there_are_by_number(place: Any) -> None:

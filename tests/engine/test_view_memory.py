@@ -12,22 +12,14 @@ import pytest
 from cases import CASES
 from checker import assert_close, host, outputs
 from crossing import each
+from leaves import leaf, shares
 from table import Case
 
 import agrad
 from agrad.backends import load
 from agrad.errors import ReadOnlyViewError
 
-WITH_VIEWS = ("numpy", "torch", "array_api_strict", "cupy")
 MATRIX = np.arange(1.0, 7.0).reshape(2, 3)
-
-
-def leaf(values: Any) -> agrad.Tensor:
-    return agrad.asarray(values, dtype=agrad.float64, requires_grad=True)
-
-
-def shares(backend: str) -> bool:
-    return backend in WITH_VIEWS
 
 
 # ---------------------------------------------------------------- overlaps, aliases, memory

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
+from leaves import WITH_VIEWS
 
 import agrad
 from agrad.backends import load
 
 STEPS = 14
-WITH_VIEWS = ("numpy", "torch", "array_api_strict", "cupy")
 
 
 def basic_index(rng: np.random.Generator, shape: tuple[int, ...], reverse: bool, write: bool = False) -> Any:

@@ -11,6 +11,7 @@ from cases import CASES
 from checker import assert_close, host, outputs, random_like
 from crossing import each
 from table import Case
+from tensors import draw
 
 import agrad
 from agrad.dtypes import dtype_name
@@ -19,10 +20,6 @@ from agrad.errors import TracedValueError
 from agrad.transforms.trees import flatten
 
 jacobians = pytest.mark.parametrize("jac", [agrad.jacrev, agrad.jacfwd, agrad.jacobian], ids=lambda f: f.__name__)
-
-
-def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape)
 
 
 def complex_draw(*shape: int) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from checker import assert_close
 from modes import check_mapped
+from tensors import draw
 
 import agrad
 from agrad.errors import (
@@ -22,10 +23,6 @@ def no_primitive_stays() -> Iterator[None]:
     before = dict(PRIMITIVES)
     yield
     assert before == PRIMITIVES
-
-
-def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape)
 
 
 V = draw(3)

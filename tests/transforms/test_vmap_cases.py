@@ -52,9 +52,9 @@ def member(arguments: list[Any], mapped: tuple[bool, ...], i: int) -> list[Any]:
     ]
 
 
-def together(arguments: list[Any], mapped: tuple[bool, ...], place: Any, front: int = 0) -> list[Any]:
+def together(arguments: list[Any], mapped: tuple[bool, ...], place: Any) -> list[Any]:
     return [
-        place(np.stack(a, axis=front) if is_mapped else a[0]) if isinstance(a, list) else a
+        place(np.stack(a) if is_mapped else a[0]) if isinstance(a, list) else a
         for a, is_mapped in zip(arguments, mapped, strict=True)
     ]
 
@@ -99,6 +99,7 @@ def test_mapped_is_the_loop(case: Case, place: Any) -> None:
                 agrad.vmap(case.call, in_axes=axes(mapped))(*given)
             continue
         how = {"derivatives": case in FILLED, "argnums": case.places, "jitted": False}
+        how["nested"] = mapped == ways(arguments)[-1]
         check_mapped(case.call, given, axes(mapped), values=1e-11, tolerance=1e-9, **how)
         got = agrad.vmap(case.call, in_axes=axes(mapped))(*given)
         assert not any(isinstance(part, agrad.Tensor) for part in outputs(got))
