@@ -7,7 +7,8 @@ all backends.
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pytest
@@ -37,6 +38,24 @@ def each(cases: Sequence[Named], *, whole: bool = False, elsewhere: bool = False
     A test that has the fixture ``backend`` or ``place`` is given a backend too; with ``elsewhere`` any but NumPy.
     """
     return pytest.mark.cases(tuple(cases), whole=whole, elsewhere=elsewhere)
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A named value of a table."""
+
+    name: str
+    value: Any
+    slow: bool = False
+
+    @property
+    def group(self) -> str:
+        return self.name
+
+
+def each_row(rows: Mapping[str, Any], *, elsewhere: bool = False) -> pytest.MarkDecorator:
+    """Run a test of ``case`` on all values of a table, each on one backend in a round."""
+    return each([Row(name, value) for name, value in rows.items()], whole=True, elsewhere=elsewhere)
 
 
 def places(backends: Sequence[Any], elsewhere: bool = False) -> list[Any]:

@@ -1,11 +1,14 @@
 """``scan``, ``cond`` and ``while_loop`` outside of jit: values, derivatives, and what is refused."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from checker import assert_close, host
+from crossing import Row, each_row
+from modes import check_mapped, check_same, compare, loop, total
 
 import agrad
 from agrad.errors import ConfigurationError, OperandError, ShapeError
@@ -43,18 +46,8 @@ def loss(scan: Any, **settings: Any) -> Any:
 @pytest.mark.parametrize("checkpoint", [False, True, 3])
 def test_scan_is_its_definition(reverse: bool, checkpoint: Any, place: Any) -> None:
     f, plain = (loss(scan, reverse=reverse, checkpoint=checkpoint) for scan in (agrad.scan, by_definition))
-    w, h, xs = given = tuple(map(place, (W, H0, XS)))
-    assert_close(f(*given), host(plain(*given)), "value", 1e-12)
-    expected = agrad.grad(plain, (0, 1, 2))(*given)
-    for found, part in zip(agrad.grad(f, (0, 1, 2))(*given), expected, strict=True):
-        assert_close(found, host(part), "gradient", 1e-12)
-    product, second = (agrad.jvp(agrad.grad(g), given, given)[1] for g in (f, plain))
-    assert_close(product, host(second), "second order", 1e-11)
-    leaf = agrad.asarray(w, requires_grad=True)
-    f(leaf, h, xs).backward()
-    assert_close(leaf.grad, host(expected[0]), "imperative", 1e-12)
-    found = agrad.vmap(lambda h: agrad.grad(f)(w, h, xs))(agrad.stack([agrad.asarray(h), agrad.asarray(h) * 2]))
-    assert_close(found[0, ...], host(expected[0]), "mapped", 1e-12)
+    modes = ("value", "gradient", "forward over reverse", "backward", "vmap of the gradient")
+    check_same(f, plain, tuple(map(place, (W, H0, XS))), modes, 1e-11)
 
 
 def test_scan_without_xs_and_without_steps() -> None:
@@ -88,28 +81,32 @@ def test_scan_keeps_pieces_only() -> None:
     assert x.grad is not None and x.grad.shape == (100, 2)
 
 
-def test_scan_refuses() -> None:
-    step = lambda c, x: (c, x)  # noqa: E731
-    for call, error, match in (
-        (lambda: agrad.scan(step, 0.0, (XS, XS[:2])), ShapeError, "must have one length, got 2, 7"),
-        (lambda: agrad.scan(step, 0.0, XS, length=3), ShapeError, "must have one length"),
-        (lambda: agrad.scan(step, 0.0), ConfigurationError, "length must be an integer"),
-        (lambda: agrad.scan(step, 0.0, length=-1), ConfigurationError, "must not be negative, got -1"),
-        (lambda: agrad.scan(step, 0.0, np.asarray(1.0)), ShapeError, "must have an axis to scan along"),
-        (lambda: agrad.scan(step, 0.0, ["a"]), OperandError, "must be an array"),
-        (lambda: agrad.scan(lambda c, x: c, H0, XS), OperandError, "a pair"),
-        (lambda: agrad.scan(lambda c, x: ((c, c), x), H0, XS), ShapeError, "must return a carry with the structure"),
-        (lambda: agrad.scan(lambda c, x: (c[:1], x), H0, XS), ShapeError, r"it was float64\(3,\), got float64\(1,\)"),
-        (
-            lambda: agrad.scan(lambda c, x: (agrad.astype(c, agrad.float32), x), H0, XS),
-            ShapeError,
-            "must not change the shape and dtype",
-        ),
-        (lambda: agrad.scan(lambda c, x: (c, "y"), H0, XS), OperandError, "Use agrad.asarray"),
-        (lambda: agrad.scan(step, H0, XS, checkpoint=0), ConfigurationError, "checkpoint must be a Boolean or"),
-    ):
-        with pytest.raises(error, match=match):
-            call()
+def step(c: Any, x: Any) -> Any:
+    return c, x
+
+
+ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: agrad.scan(step, 0.0, (XS, XS[:2])), ShapeError, "must have one length, got 2, 7"),
+    (lambda: agrad.scan(step, 0.0, XS, length=3), ShapeError, "must have one length"),
+    (lambda: agrad.scan(step, 0.0), ConfigurationError, "length must be an integer"),
+    (lambda: agrad.scan(step, 0.0, length=-1), ConfigurationError, "must not be negative, got -1"),
+    (lambda: agrad.scan(step, 0.0, np.asarray(1.0)), ShapeError, "must have an axis to scan along"),
+    (lambda: agrad.scan(step, 0.0, ["a"]), OperandError, "must be an array"),
+    (lambda: agrad.scan(lambda c, x: c, H0, XS), OperandError, "a pair"),
+    (lambda: agrad.scan(lambda c, x: ((c, c), x), H0, XS), ShapeError, "must return a carry with the structure"),
+    (lambda: agrad.scan(lambda c, x: (c[:1], x), H0, XS), ShapeError, r"it was float64\(3,\), got float64\(1,\)"),
+    (lambda: agrad.scan(lambda c, x: (agrad.astype(c, "float32"), x), H0, XS), ShapeError, "must not change the shape"),
+    (lambda: agrad.scan(lambda c, x: (c, "y"), H0, XS), OperandError, "Use agrad.asarray"),
+    (lambda: agrad.scan(step, H0, XS, checkpoint=0), ConfigurationError, "checkpoint must be a Boolean or"),
+    (lambda: agrad.cond(H0 > 0, lambda: 1, lambda: 2), ShapeError, "must be a scalar"),
+    (lambda: agrad.while_loop(lambda v: True, lambda v: (v, v), H0), ShapeError, "structure"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "match"), ERRORS)
+def test_errors(call: Callable[[], Any], error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        call()
 
 
 def test_cond(place: Any) -> None:
@@ -119,8 +116,6 @@ def test_cond(place: Any) -> None:
         total = float(host(at).sum())
         assert_close(agrad.grad(f)(at), 2 * host(at) if total > 0 else -np.ones(3), "the branch taken")
     assert agrad.cond(True, lambda: 1, lambda: 2) == 1
-    with pytest.raises(ShapeError, match="must be a scalar"):
-        agrad.cond(x > 0, lambda: 1, lambda: 2)
     assert_close(agrad.vmap(lambda v: agrad.cond(v > 0, lambda: v, lambda: -v))(x), np.abs(H0), "both run, one counts")
 
 
@@ -141,8 +136,6 @@ def test_while_loop(place: Any) -> None:
     assert_close(agrad.jvp(root, (a,), (a,))[1], 1 / math.sqrt(2), "forward")
     assert_close(agrad.grad(agrad.grad(root))(a), -0.25 * 2**-1.5, "second order")
     assert_close(agrad.vmap(root)(place(np.asarray([2.0, 300.0]))), np.sqrt([2.0, 300.0]), "members stop one by one")
-    with pytest.raises(ShapeError, match="structure"):
-        agrad.while_loop(lambda v: True, lambda v: (v, v), a)
 
 
 MATRICES = np.stack([np.zeros((2, 2)), np.diag([1.0, 2.0]), np.ones((2, 2)), [[2.0, 1.0], [1.0, 3.0]]])
@@ -161,17 +154,10 @@ FAILING: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", FAILING)
-def test_a_branch_fails_for_no_member_that_does_not_take_it(name: str, place: Any) -> None:
-    f, xs = (lambda x: agrad.sum(FAILING[name](x))), place(MATRICES)
-    gradient, push = agrad.grad(f), lambda x: agrad.jvp(f, (x,), (x,))[1]
-    expected = np.stack([host(gradient(place(x))) for x in MATRICES])
-    assert_close(agrad.vmap(f)(xs), np.stack([host(f(place(x))) for x in MATRICES]), "values", 1e-12)
-    assert_close(agrad.vmap(gradient)(xs), expected, "of each", 1e-12)
-    assert_close(agrad.jit(agrad.vmap(gradient))(xs), expected, "jitted", 1e-12)
-    assert_close(agrad.grad(lambda xs: agrad.sum(agrad.vmap(f)(xs)))(xs), expected, "of a sum", 1e-12)
-    assert_close(agrad.vmap(push)(xs), np.stack([host(push(place(x))) for x in MATRICES]), "forward", 1e-12)
-    twice = agrad.hessian(f)
-    assert_close(agrad.vmap(twice)(xs), np.stack([host(twice(place(x))) for x in MATRICES]), "second order", 1e-11)
-    nobody = place(MATRICES[:1])
-    assert_close(agrad.vmap(gradient)(nobody), expected[:1], "a branch that nobody takes", 1e-12)
+@each_row(FAILING)
+def test_a_branch_fails_for_no_batch_element_that_does_not_take_it(case: Row, place: Any) -> None:
+    f, xs = case.value, place(MATRICES)
+    check_mapped(f, [xs], tolerance=1e-11)
+    second = agrad.hessian(total(f))
+    compare(agrad.vmap(second)(xs), loop(second, [xs], (0,)), "second order", 1e-11)
+    check_mapped(f, [place(MATRICES[:1])], wrap=agrad.jit)  # there are branches that nobody takes

@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
+from crossing import Row, each_row
+from modes import DERIVATIVES, check_mapped, check_traced, total
 
 import agrad
 from agrad.errors import NotDifferentiableError, OperandError, ShapeError, TracedValueError
 
 X = np.asarray([0.3, -1.2, 2.0])
 W = np.random.default_rng(0).standard_normal((3, 3)) * 0.5
+
+Function = Callable[[Any], Any]
 
 
 @agrad.custom_vjp
@@ -53,129 +57,96 @@ def with_gradient_inside(x: Any) -> Any:
     return agrad.scan(step, x, x)[0]
 
 
-Function = Callable[[Any], Any]
+def with_checkpoints(x: Any) -> Any:
+    step = lambda c, v: (agrad.checkpoint(lambda c: agrad.sin(c * x) + squared(c))(c) + v, c)  # noqa: E731
+    return agrad.scan(step, x, agrad.stack([x, 0.5 * x]))[0]
 
-CASES: dict[str, tuple[Function, bool]] = {
-    "scan": (recurrent, True),
-    "scan in reverse": (lambda x: recurrent(x, reverse=True), True),
-    "scan in pieces": (lambda x: recurrent(x, checkpoint=3), True),
-    "scan in pieces in reverse": (lambda x: recurrent(x, checkpoint=True, reverse=True), True),
-    "scan from a number": (lambda x: agrad.scan(lambda c, v: (c * v + 1, c), 1, x)[0] * x, True),
-    "fori_loop": (lambda x: agrad.fori_loop(1, 5, lambda i, v: agrad.sin(v) + x * x[i % 3], x), True),
-    "cond": (lambda x: agrad.cond(agrad.sum(x) > 1, agrad.sin, agrad.cos, x), True),
-    "cond, the other": (lambda x: agrad.cond(agrad.sum(x) > 9, agrad.sin, agrad.cos, x), True),
-    "cond of captured values": (
-        lambda x: agrad.cond(x[0] < 0, lambda: agrad.sqrt(agrad.abs(x)), lambda: x * x[1]),
-        True,
-    ),
-    "cond with a number": (lambda x: x * agrad.cond(x[0] < 0, lambda: x[0], lambda: 2.0), True),
-    "switch": (
-        lambda x: agrad.switch(agrad.astype(x[2], agrad.int64), [agrad.sin, agrad.cos, lambda v: v**2], x),
-        True,
-    ),
-    "nested": (nested, True),
-    "a gradient inside": (with_gradient_inside, True),
-    "while_loop": (
-        lambda x: agrad.while_loop(lambda v: agrad.sum(v * v) < 1e3, lambda v: v * 1.5 + x, x * 2 + 1),
-        False,
-    ),
-    "while_loop with a counter": (
-        lambda x: agrad.while_loop(
-            lambda s: agrad.logical_and(agrad.sum(s[1]) < 1e9, agrad.asarray(s[0]) < 4),
-            lambda s: (s[0] + 1, agrad.sin(s[1]) + x),
-            (0, x),
-        )[1],
-        False,
-    ),
-    "fori_loop to a value": (
-        lambda x: agrad.fori_loop(0, agrad.astype(x[2] + 2, agrad.int64), lambda i, v: agrad.sin(v) + x * x[i % 3], x),
-        False,
+
+def stopped(stop: Function) -> Function:
+    """Return a loop whose step multiplies by what ``stop`` makes of the carried value."""
+    return lambda x: agrad.fori_loop(0, 2, lambda i, c: agrad.multiply(c, stop(agrad.asarray(c))), x)
+
+
+def without_gradient(c: Any) -> Any:
+    with agrad.no_grad():
+        return c * 1
+
+
+def of_elements(f: Function) -> Function:
+    """Return ``f`` of each element of a vector."""
+    return agrad.vmap(lambda x: f(agrad.asarray(x)))
+
+
+CASES: dict[str, Function] = {
+    "scan": recurrent,
+    "scan in reverse": lambda x: recurrent(x, reverse=True),
+    "scan in pieces": lambda x: recurrent(x, checkpoint=3),
+    "scan in pieces in reverse": lambda x: recurrent(x, checkpoint=True, reverse=True),
+    "scan from a number": lambda x: agrad.scan(lambda c, v: (c * v + 1, c), 1, x)[0] * x,
+    "fori_loop": lambda x: agrad.fori_loop(1, 5, lambda i, v: agrad.sin(v) + x * x[i % 3], x),
+    "cond": lambda x: agrad.cond(agrad.sum(x) > 1, agrad.sin, agrad.cos, x),
+    "cond, the other": lambda x: agrad.cond(agrad.sum(x) > 9, agrad.sin, agrad.cos, x),
+    "cond of captured values": lambda x: agrad.cond(x[0] < 0, lambda: agrad.sqrt(agrad.abs(x)), lambda: x * x[1]),
+    "cond with a number": lambda x: x * agrad.cond(x[0] < 0, lambda: x[0], lambda: 2.0),
+    "switch": lambda x: agrad.switch(agrad.astype(x[2], agrad.int64), [agrad.sin, agrad.cos, lambda v: v**2], x),
+    "nested": nested,
+    "a gradient inside": with_gradient_inside,
+    "a custom rule": lambda x: agrad.scan(lambda c, v: (squared(c) + v, c), x[0], x)[0],
+    "a custom rule of a captured value": lambda x: agrad.cond(x[2] > 0, lambda: squared(x), lambda: x),
+    "checkpoints in steps": with_checkpoints,
+    "stop_gradient": stopped(agrad.stop_gradient),
+    "detach": stopped(lambda c: c.detach()),
+    "no_grad": stopped(without_gradient),
+    "a branch that is NaN": of_elements(lambda v: agrad.cond(v > 0, lambda: agrad.sqrt(v), lambda: v * v)),
+}
+FORWARD: dict[str, Function] = {
+    "while_loop": lambda x: agrad.while_loop(lambda v: agrad.sum(v * v) < 1e3, lambda v: v * 1.5 + x, x * 2 + 1),
+    "while_loop with a counter": lambda x: agrad.while_loop(
+        lambda s: agrad.logical_and(agrad.sum(s[1]) < 1e9, agrad.asarray(s[0]) < 4),
+        lambda s: (s[0] + 1, agrad.sin(s[1]) + x),
+        (0, x),
+    )[1],
+    "fori_loop to a value": lambda x: agrad.fori_loop(
+        0, agrad.astype(x[2] + 2, agrad.int64), lambda i, v: agrad.sin(v) + x * x[i % 3], x
     ),
 }
-"""Functions, and whether they have a derivative in reverse mode inside jit."""
-
-
-@pytest.fixture(params=CASES)
-def case(request: Any) -> tuple[Function, bool]:
-    return CASES[request.param]
-
-
-def total(f: Function) -> Function:
-    return lambda x: agrad.sum(f(x))
-
-
-def test_values_and_derivatives(case: Any, place: Any) -> None:
-    f, in_reverse = case
-    x, along = place(X), place(np.asarray([1.0, -0.5, 0.25]))
-    jitted = agrad.jit(f)
-    for _ in range(2):
-        assert_close(jitted(x), host(f(x)), "value", 1e-12)
-    push = lambda g: lambda x: agrad.jvp(g, (x,), (along,))[1]  # noqa: E731
-    assert_close(agrad.jit(push(f))(x), host(push(f)(x)), "forward", 1e-10)
-    assert_close(agrad.jit(push(push(f)))(x), host(push(push(f))(x)), "forward twice", 1e-9)
-    if in_reverse:
-        gradient = agrad.grad(total(f))
-        assert_close(agrad.jit(gradient)(x), host(gradient(x)), "reverse", 1e-10)
-        assert_close(agrad.grad(agrad.jit(total(f)))(x), host(gradient(x)), "of the jitted function", 1e-10)
-        assert_close(agrad.jit(push(gradient))(x), host(push(gradient)(x)), "forward over reverse", 1e-9)
-        backward = agrad.grad(lambda x: agrad.sum(push(f)(x)))
-        assert_close(agrad.jit(backward)(x), host(backward(x)), "reverse over forward", 1e-9)
-        twice = agrad.grad(lambda x: agrad.sum(gradient(x) * along))
-        assert_close(agrad.jit(twice)(x), host(twice(x)), "reverse over reverse", 1e-9)
-    else:
-        with pytest.raises(NotDifferentiableError, match=r"agrad\.scan or agrad\.fori_loop"):
-            agrad.jit(agrad.grad(total(f)))(x)
-
-
-def test_maps(case: Any, place: Any) -> None:
-    f, in_reverse = case
-    many = np.stack([X, X[::-1] * 1.5, -X])
-    xs = place(many)
-    expected = np.stack([host(f(place(x))) for x in many])
-    assert_close(agrad.jit(agrad.vmap(f))(xs), expected, "mapped", 1e-10)
-    assert_close(agrad.vmap(f)(xs), expected, "mapped outside of jit", 1e-10)
-    push = lambda x: agrad.jvp(f, (x,), (x,))[1]  # noqa: E731
-    pushed = np.stack([host(push(place(x))) for x in many])
-    assert_close(agrad.jit(agrad.vmap(push))(xs), pushed, "mapped tangent", 1e-9)
-    if in_reverse:
-        gradient = agrad.grad(total(f))
-        expected = np.stack([host(gradient(place(x))) for x in many])
-        assert_close(agrad.jit(agrad.vmap(gradient))(xs), expected, "mapped gradient", 1e-9)
-        of_map = agrad.grad(lambda xs: agrad.sum(agrad.vmap(f)(xs)))
-        assert_close(agrad.jit(of_map)(xs), expected, "gradient of a map", 1e-9)
+"""Loops that have a derivative in forward mode only inside jit."""
 
 
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
-def test_the_branch_that_does_not_count_leaves_no_nan(place: Any) -> None:
-    f = lambda v: agrad.cond(v > 0, lambda: agrad.sqrt(v), lambda: v * v)  # noqa: E731
-    x, xs = place(np.asarray(-2.0)), place(np.asarray([-2.0, 4.0, -1.0]))
-    assert_close(agrad.jit(agrad.grad(f))(x), -4.0, "one")
-    assert_close(agrad.jit(agrad.vmap(agrad.grad(f)))(xs), [-4.0, 0.25, -2.0], "of each")
-    assert_close(agrad.jit(agrad.grad(lambda xs: agrad.sum(agrad.vmap(f)(xs))))(xs), [-4.0, 0.25, -2.0], "of a sum")
+@each_row(CASES)
+def test_values_derivatives_and_maps(case: Row, place: Any) -> None:
+    check_traced(case.value, (place(X),), [*DERIVATIVES, "forward over forward"], 1e-9)
+    check_mapped(case.value, [place(np.stack([X, X[::-1] * 1.5]))], tolerance=1e-9, wrap=agrad.jit)
 
 
-def test_hand_written_rules_hold_inside(place: Any) -> None:
-    f = lambda x: agrad.scan(lambda c, v: (squared(c) + v, c), x[0], x)[0]  # noqa: E731
+@each_row(FORWARD)
+def test_loops_whose_length_is_not_known(case: Row, place: Any) -> None:
+    forward = ("value", "tangent", "forward over forward", "vmap", "vmap of the tangent")
+    check_traced(case.value, (place(X),), forward, 1e-9)
+    check_mapped(case.value, [place(np.stack([X, X[::-1] * 1.5, -X]))], values=1e-10, derivatives=False)
+    with pytest.raises(NotDifferentiableError, match=r"agrad\.scan or agrad\.fori_loop"):
+        agrad.jit(agrad.grad(total(case.value)))(place(X))
+
+
+def test_numbers_of_a_call(place: Any) -> None:
+    """A number among the arguments is read at each call, without a new trace, and in derivatives and maps."""
     x = place(X)
-    assert_close(agrad.jit(f)(x), host(f(x)), "value", 1e-12)
-    assert_close(agrad.jit(agrad.grad(f))(x), host(agrad.grad(f)(x)), "its own rule", 1e-12)
-    xs = place(np.stack([X, 2 * X]))
-    expected = np.stack([host(agrad.grad(f)(place(row))) for row in host(xs)])
-    assert_close(agrad.jit(agrad.vmap(agrad.grad(f)))(xs), expected, "mapped", 1e-12)
-    of_map = agrad.grad(lambda xs: agrad.sum(agrad.vmap(f)(xs)))
-    assert_close(agrad.jit(of_map)(xs), expected, "gradient of a map", 1e-12)
+    f = agrad.jit(lambda x, rate: agrad.scan(lambda c, v: (c - rate * v, None), x, agrad.stack([x, x * x]))[0])
+    for rate in (0.1, 0.5):
+        assert_close(f(x, rate), X - rate * X - rate * X * X, "value", 1e-12)
+    assert f.cache_info().misses == 1
+    for g in (
+        lambda x, r: agrad.fori_loop(0, 3, lambda i, c: c * r, x),
+        lambda x, r: agrad.cond(agrad.sum(x) > 0, lambda: x * r, lambda: x),
+    ):
+        gradient = lambda x, r, g=g: agrad.grad(lambda x: agrad.sum(g(x, r)))(x)  # noqa: E731
+        assert_close(agrad.jit(gradient)(x, 0.5), host(gradient(x, 0.5)), "reverse")
+        each = lambda x, r, g=g: agrad.vmap(lambda v: g(agrad.expand_dims(v), r))(x)  # noqa: E731
+        assert_close(agrad.jit(each)(x, 0.5), host(each(x, 0.5)), "mapped")
 
 
-def test_checkpoints_in_steps(place: Any) -> None:
-    def f(x: Any) -> Any:
-        step = lambda c, v: (agrad.checkpoint(lambda c: agrad.sin(c * x) + squared(c))(c) + v, c)  # noqa: E731
-        return agrad.scan(step, x, agrad.stack([x, 0.5 * x]))[0]
-
-    x = place(X)
-    gradient = agrad.grad(total(f))
-    twice = agrad.grad(lambda x: agrad.sum(gradient(x) * x))
-    for derivative in (f, gradient, twice, lambda x: agrad.jvp(gradient, (x,), (x,))[1]):
-        assert_close(agrad.jit(derivative)(x), host(derivative(x)), "as outside", 1e-10)
+# ---------------------------------------------------------------- memory and programs
 
 
 def peak(f: Function, x: Any) -> int:
@@ -201,9 +172,8 @@ def test_memory_of_checkpoints() -> None:
 
     def of_steps(wrap: Function) -> int:
         many = wrap(lambda c: agrad.sin(agrad.tanh(agrad.sin(agrad.tanh(agrad.sin(c * x)) * x) * x)))
-        return peak(
-            agrad.jit(agrad.grad(total(lambda x: agrad.scan(lambda c, _: (many(c), None), x, length=50)[0]))), x
-        )
+        scanned = total(lambda x: agrad.scan(lambda c, _: (many(c), None), x, length=50)[0])
+        return peak(agrad.jit(agrad.grad(scanned)), x)
 
     assert of_steps(agrad.checkpoint) < 0.4 * of_steps(lambda f: f)
 
@@ -212,22 +182,18 @@ def test_imperative_steps(place: Any) -> None:
     """Captured parameters get their gradients from ``backward`` inside the jitted step."""
     w = agrad.asarray(place(W), requires_grad=True)
 
-    def loss(xs: Any) -> Any:
-        h, _ = agrad.scan(lambda h, x: (agrad.tanh(agrad.matmul(w, h) + x), None), agrad.sum(xs, axis=0) * 0, xs)
-        return agrad.sum(h * h)
-
-    @agrad.jit
     def step(xs: Any) -> Any:
-        value = loss(xs)
+        h, _ = agrad.scan(lambda h, x: (agrad.tanh(agrad.matmul(w, h) + x), None), agrad.sum(xs, axis=0) * 0, xs)
+        value = agrad.sum(h * h)
         value.backward()
         return value
 
     xs = place(np.stack([X, -X, X * 0.5]))
-    loss(xs).backward()
-    expected = host(w.grad)
+    step(xs)
+    expected, jitted = host(w.grad), agrad.jit(step)
     for _ in range(2):
         w.grad = None
-        step(xs)
+        jitted(xs)
         assert_close(w.grad, expected, "gradient", 1e-12)
 
 
@@ -256,58 +222,73 @@ def test_views_of_what_is_kept_are_not_kept_too() -> None:
 def test_random_draws_differ_from_step_to_step() -> None:
     draws = agrad.random.Generator(3)
     f = agrad.jit(lambda x: agrad.scan(lambda c, v: (c, v + agrad.random.normal(draws.key())), x[0], x)[1])
-    rows = host(f(np.zeros(4)))
-    assert len(set(rows.tolist())) == 4
+    assert len(set(host(f(np.zeros(4))).tolist())) == 4
+    loop = lambda x: agrad.while_loop(lambda v: v < 3, lambda v: v + agrad.random.uniform(draws.key()), x)  # noqa: E731
     with pytest.raises(TracedValueError, match="the state of a Generator inside jit"):
-        agrad.jit(lambda x: agrad.while_loop(lambda v: v < 3, lambda v: v + agrad.random.uniform(draws.key()), x))(
-            np.asarray(0.0)
-        )
+        agrad.jit(loop)(np.asarray(0.0))
 
 
-def test_numbers_of_the_call(place: Any) -> None:
-    """A number among the arguments is read at each call, without a new trace."""
-    f = agrad.jit(lambda x, rate: agrad.scan(lambda c, v: (c - rate * v, None), x, agrad.stack([x, x * x]))[0])
-    x = place(X)
-    for rate in (0.1, 0.5):
-        assert_close(f(x, rate), X - rate * X - rate * X * X, "value", 1e-12)
-    assert f.cache_info().misses == 1
+# ---------------------------------------------------------------- errors
+
+ERRORS: list[tuple[Function, type[Exception], str]] = [
+    (lambda x: agrad.cond(x[0] > 0, lambda: x, lambda: x[0]), ShapeError, "result 0 must be the same in all branches"),
+    (lambda x: agrad.cond(x[0] > 0, lambda: x, lambda: (x, x)), ShapeError, "must return the same structure"),
+    (lambda x: agrad.cond(x > 0, lambda: x, lambda: x), ShapeError, "Reduce it first"),
+    (lambda x: agrad.cond(x[0] > 0, lambda: (x, "a"), lambda: (x, "b"))[0], ShapeError, "got 'b' and 'a'"),
+    (lambda x: agrad.switch(x[0], [agrad.sin], x), OperandError, "must be an integer, got float64"),
+    (lambda x: agrad.switch(0, [], x), OperandError, "at least one function"),
+    (lambda x: agrad.while_loop(lambda v: v > 0, lambda v: v, x), ShapeError, "Reduce it first"),
+    (lambda x: agrad.while_loop(lambda v: v[0] > 0, lambda v: v[0], x), ShapeError, "must not change the shape and"),
+    (lambda x: agrad.scan(lambda c, v: (c, "y"), x, x), OperandError, r"Use agrad\.asarray"),
+    (lambda x: agrad.scan(lambda c, v: (c[0], v), x, x), ShapeError, "must not change the shape and dtype"),
+    (lambda x: agrad.fori_loop(0.5, 3, lambda i, v: v, x), OperandError, "lower must be an integer, got 0.5"),
+    (lambda x: agrad.fori_loop(0, "3", lambda i, v: v, x), OperandError, "upper must be an integer"),
+    (lambda x: agrad.fori_loop(0, 3, lambda i, c: (c[0], x), (x, None)), OperandError, "Carry arrays and numbers from"),
+    (lambda x: agrad.fori_loop(0, 3, lambda i, c: (c[0], x), (x, "a")), OperandError, "Carry arrays and numbers from"),
+    (lambda x: agrad.scan(lambda c, v: (c + 1, float(v)), x, x), TracedValueError, "inside scan: f"),
+]
 
 
-@pytest.mark.parametrize(
-    ("f", "error", "match"),
-    [
-        (
-            lambda x: agrad.cond(x[0] > 0, lambda: x, lambda: x[0]),
-            ShapeError,
-            "result 0 must be the same in all branches, got float64",
-        ),
-        (lambda x: agrad.cond(x[0] > 0, lambda: x, lambda: (x, x)), ShapeError, "must return the same structure"),
-        (lambda x: agrad.cond(x > 0, lambda: x, lambda: x), ShapeError, "Reduce it first"),
-        (lambda x: agrad.cond(x[0] > 0, lambda: (x, "a"), lambda: (x, "b"))[0], ShapeError, "got 'b' and 'a'"),
-        (lambda x: agrad.switch(x[0], [agrad.sin], x), OperandError, "must be an integer, got float64"),
-        (lambda x: agrad.switch(0, [], x), OperandError, "at least one function"),
-        (lambda x: agrad.while_loop(lambda v: v > 0, lambda v: v, x), ShapeError, "Reduce it first"),
-        (
-            lambda x: agrad.while_loop(lambda v: v[0] > 0, lambda v: v[0], x),
-            ShapeError,
-            "must not change the shape and dtype",
-        ),
-        (lambda x: agrad.scan(lambda c, v: (c, "y"), x, x), OperandError, r"Use agrad\.asarray"),
-        (lambda x: agrad.scan(lambda c, v: (c[0], v), x, x), ShapeError, "must not change the shape and dtype"),
-        (lambda x: agrad.fori_loop(0.5, 3, lambda i, v: v, x), OperandError, "lower must be an integer, got 0.5"),
-        (lambda x: agrad.scan(lambda c, v: (c + 1, float(v)), x, x), TracedValueError, "inside scan: f"),
-    ],
-)
-def test_refused(f: Function, error: type[Exception], match: str) -> None:
+@pytest.mark.parametrize(("f", "error", "match"), ERRORS)
+def test_errors(f: Function, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         agrad.jit(f)(X)
 
 
-def test_a_value_kept_from_a_step_is_refused() -> None:
+def test_writes_to_values_from_outside_are_errors() -> None:
+    b = agrad.asarray([1.0, 2.0, 3.0])
+
+    def step(c: Any, v: Any) -> Any:
+        b[0] = b[0] + 1.0
+        return c * v + b, None
+
+    def own(x: Any) -> Any:
+        buffer = agrad.asarray(x) * 0
+        return agrad.scan(lambda c, v: (buffer.__iadd__(1) * c, None), x, x)[0]
+
+    def operand(x: Any) -> Any:
+        b = agrad.asarray(x) * 1
+        agrad.cond(b[0] > 0, lambda b: (b.__setitem__(0, 5.0), b)[1], lambda b: b, b)
+        return b
+
+    for f in (lambda x: agrad.scan(step, x, x)[0], own, operand):
+        with pytest.raises(TracedValueError, match=r"Write to a copy, y = x \+ 0"):
+            agrad.jit(f)(X)
+    assert b.tolist() == [1.0, 2.0, 3.0]
+
+    def local(c: Any, v: Any) -> Any:
+        c = c + 0
+        c[0] = v
+        return c, None
+
+    assert_close(agrad.jit(lambda x: agrad.scan(local, x, x)[0])(X), [2.0, -1.2, 2.0], "a copy")
     kept: list[Any] = []
     agrad.vmap(lambda x: agrad.while_loop(lambda v: v < 9, lambda v: (kept.append(v), v + 1)[1], x))(X)
     with pytest.raises(TracedValueError, match="was kept and used afterwards"):
         kept[0] + 1
+
+
+# ---------------------------------------------------------------- values
 
 
 def test_switch_takes_the_nearest_branch() -> None:
@@ -325,94 +306,9 @@ def test_fori_loop_is_pythons_outside_of_jit() -> None:
     assert agrad.fori_loop(2, 5, lambda i, v: (seen.append(i), v + i)[1], 0) == 9
     assert seen == [2, 3, 4]
     assert agrad.fori_loop(3, 3, lambda i, v: v + 1, 7) == 7
-    with pytest.raises(OperandError, match="upper must be an integer"):
-        agrad.fori_loop(0, "3", lambda i, v: v, 0)
 
 
-def squares_with(stop: Function) -> Function:
-    """Return a loop whose step multiplies by what ``stop`` makes of the carried value."""
-    return lambda x: agrad.fori_loop(0, 2, lambda i, c: agrad.multiply(c, stop(agrad.asarray(c))), x)
-
-
-def without_gradient(c: Any) -> Any:
-    with agrad.no_grad():
-        return c * 1
-
-
-@pytest.mark.parametrize("stop", [agrad.stop_gradient, lambda c: c.detach(), without_gradient])
-def test_stopped_values_of_a_step(stop: Function, place: Any) -> None:
-    f, x = squares_with(stop), place(X)
-    gradient = agrad.grad(total(f))
-    jitted = agrad.jit(f)
-    for at in (x, x * 2):  # a second call has other values
-        assert_close(jitted(at), host(f(at)), "value", 1e-12)
-    assert_close(agrad.jit(gradient)(x), host(gradient(x)), "reverse", 1e-12)
-    push = lambda x: agrad.jvp(f, (x,), (x,))[1]  # noqa: E731
-    assert_close(agrad.jit(push)(x), host(push(x)), "forward", 1e-12)
-    xs = place(np.stack([X, -X]))
-    expected = np.stack([host(gradient(row)) for row in (x, -x)])
-    assert_close(agrad.jit(agrad.vmap(gradient))(xs), expected, "mapped", 1e-12)
-
-
-def test_rules_of_captured_values(place: Any) -> None:
-    f = lambda x: agrad.cond(x > 0, lambda: squared(x), lambda: x)  # noqa: E731
-    x = place(np.asarray(0.5))
-    assert_close(agrad.jit(agrad.grad(f))(x), np.cos(0.5), "its own rule")
-    g = agrad.vmap(lambda x: agrad.scan(lambda c, v: (squared(c) + v, None), x, place(np.ones(2)))[0])
-    xs = place(X)
-    assert_close(agrad.jit(g)(xs), host(g(xs)), "mapped", 1e-12)
-
-
-def test_writes_are_refused() -> None:
-    b = agrad.asarray([1.0, 2.0, 3.0])
-
-    def step(c: Any, v: Any) -> Any:
-        b[0] = b[0] + 1.0
-        return c * v + b, None
-
-    def own(x: Any) -> Any:
-        buffer = agrad.asarray(x) * 0
-
-        def step(c: Any, v: Any) -> Any:
-            buffer[0] += 1
-            return c * v + buffer, None
-
-        return agrad.scan(step, x, x)[0]
-
-    def operand(x: Any) -> Any:
-        b = agrad.asarray(x) * 1
-        agrad.cond(b[0] > 0, lambda b: (b.__setitem__(0, 5.0), b)[1], lambda b: b, b)
-        return b
-
-    for f in (lambda x: agrad.scan(step, x, x)[0], own, operand):
-        with pytest.raises(TracedValueError, match=r"Write to a copy, y = x \+ 0"):
-            agrad.jit(f)(X)
-    assert b.tolist() == [1.0, 2.0, 3.0]
-
-    def local(x: Any) -> Any:
-        def step(c: Any, v: Any) -> Any:
-            c = c + 0
-            c[0] = v
-            return c, None
-
-        return agrad.scan(step, x, x)[0]
-
-    assert_close(agrad.jit(local)(X), [2.0, -1.2, 2.0], "a copy")
-
-
-def test_numbers_with_derivatives_and_maps(place: Any) -> None:
-    x = place(X)
-    for f in (
-        lambda x, r: agrad.fori_loop(0, 3, lambda i, c: c * r, x),
-        lambda x, r: agrad.cond(agrad.sum(x) > 0, lambda: x * r, lambda: x),
-    ):
-        gradient = lambda x, r, f=f: agrad.grad(lambda x: agrad.sum(f(x, r)))(x)  # noqa: E731
-        assert_close(agrad.jit(gradient)(x, 0.5), host(gradient(x, 0.5)), "reverse")
-        each = lambda x, r, f=f: agrad.vmap(lambda v: f(agrad.expand_dims(v), r))(x)  # noqa: E731
-        assert_close(agrad.jit(each)(x, 0.5), host(each(x, 0.5)), "mapped")
-
-
-def test_values_that_only_a_trace_has() -> None:
+def test_branches_and_loops_do_not_read_values_of_the_trace() -> None:
     """Neither a branch that is not taken nor what follows a loop is refused for the values of the trace."""
     eye = np.eye(2)
     grown = lambda xs: agrad.scan(lambda a, v: (a + agrad.expand_dims(v, axis=1) * v, None), eye * 0, xs)[0]  # noqa: E731
@@ -433,15 +329,11 @@ def test_fori_loop_keeps_the_dtype(dtype: str, place: Any) -> None:
         assert agrad.asarray(agrad.jit(lambda x: agrad.fori_loop(0, 3, lambda i, c: c + i, x))(x)).dtype == found.dtype
 
 
-@pytest.mark.parametrize("start", [None, "a"])
-def test_leaves_that_are_no_arrays_stay(start: Any) -> None:
-    f = lambda x: agrad.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1]), (x, start))[0]  # noqa: E731
-    assert_close(agrad.jit(f)(X), X + 3, "as it was")
-    with pytest.raises(OperandError, match="Carry arrays and numbers from the start"):
-        agrad.jit(lambda x: agrad.fori_loop(0, 3, lambda i, c: (c[0], x), (x, start))[0])(X)
-
-
-def test_results_are_tensors_where_an_operand_is_one() -> None:
+def test_kinds_of_results() -> None:
+    """Leaves that are no arrays stay; results are Tensors if an operand is one; a jitted function may be inside."""
+    for start in (None, "a"):
+        f = lambda x, s=start: agrad.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1]), (x, s))[0]  # noqa: E731
+        assert_close(agrad.jit(f)(X), X + 3, "as it was")
     w = agrad.asarray(np.ones(3))
     for f in (
         lambda x: agrad.scan(lambda c, v: (c * w, c), x, x)[0],
@@ -449,11 +341,8 @@ def test_results_are_tensors_where_an_operand_is_one() -> None:
     ):
         assert isinstance(agrad.jit(f)(X), agrad.Tensor)
     assert isinstance(agrad.jit(lambda x: agrad.fori_loop(0, 2, lambda i, c: c * x, x))(X), np.ndarray)
-
-
-def test_a_jitted_function_that_closes_over_a_value_of_a_transform() -> None:
-    f = lambda x: agrad.sum(agrad.jit(lambda q: q * x)(np.ones(3)))  # noqa: E731
-    assert agrad.grad(f)(X).tolist() == [1.0, 1.0, 1.0]
+    inside = lambda x: agrad.sum(agrad.jit(lambda q: q * x)(np.ones(3)))  # noqa: E731
+    assert agrad.grad(inside)(X).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_mask_in_a_loop(backend: str) -> None:

@@ -87,86 +87,68 @@ def xy(request: pytest.FixtureRequest, place: Any) -> Sequence[Any]:
     return (x, place(X + 1.0) if request.param == "two" else x)
 
 
-def test_gradients(program: Any, xy: Any) -> None:
-    loss = _loss(program)
-    both = agrad.value_and_grad(loss, argnums=(0, 1))(*xy)
-    check_own(both, xy)
-    check_own(agrad.grad(loss)(*xy), xy)
-    check_own(agrad.grad(lambda d: loss(d["x"], d["y"]))({"x": xy[0], "y": xy[1]}), xy)
-    aux = agrad.value_and_grad(lambda x, y: (loss(x, y), (program(x, y), x)), argnums=(0, 1), has_aux=True)(*xy)
-    check_own(aux, xy)
+def ones_like(xy: Any) -> tuple[Any, ...]:
+    return tuple(x * 0 + 1.0 for x in xy)
 
 
-def test_pullbacks(program: Any, xy: Any) -> None:
-    value, pullback, aux = agrad.vjp(lambda x, y: (program(x, y), (x, y)), *xy, has_aux=True)
-    cotangent = agrad.vjp(program, *xy)[0]
-    expected = [host(g).copy() for g in pullback(cotangent)]
-    check_own((value, aux), xy)
-    again = pullback(cotangent)
-    for g, then in zip(again, expected, strict=True):
-        assert_close(g, then, "after a write to the value", 0.0)
-    check_own((again, cotangent), xy)
-
-
-def test_tangents(program: Any, xy: Any, place: Any) -> None:
-    tangents = (place(np.ones((2, 3))), place(np.ones((2, 3))))
-    value, push, aux = agrad.linearize(lambda x, y: (program(x, y), x), *xy, has_aux=True)
-    expected = [host(t).copy() for t in _raws(push(*tangents))]
-    check_own((value, aux), xy)
-    again = push(*tangents)
-    for t, then in zip(_raws(again), expected, strict=True):
-        assert_close(t, then, "after a write to the value", 0.0)
-    check_own(again, (xy, tangents))
-    check_own(agrad.jvp(lambda x, y: (program(x, y), x), xy, tangents, has_aux=True), (xy, tangents))
-
-
-def test_matrices(program: Any, xy: Any) -> None:
-    check_own(agrad.jacrev(program, argnums=(0, 1))(*xy), xy)
-    check_own(agrad.jacfwd(program, argnums=(0, 1))(*xy), xy)
-    check_own(agrad.jacobian(program)(*xy), xy)
-
-
-def test_second_order(program: Any, xy: Any, place: Any) -> None:
-    loss = _loss(program)
-    check_own(agrad.hessian(loss, argnums=(0, 1))(*xy), xy)
-    tangents = (place(np.ones((2, 3))), place(np.ones((2, 3))))
-    check_own(agrad.hvp(loss, xy, tangents), (xy, tangents))
-
-
-def test_checkpoints(program: Any, xy: Any) -> None:
-    check_own(agrad.checkpoint(program)(*xy), xy)
-
-
-def test_maps(xy: Any) -> None:
-    check_own(agrad.vmap(lambda x, y: (x, y, x))(*xy), xy)
-    check_own(agrad.vmap(lambda x, y: (x, x + y, x[1:]), in_axes=1, out_axes=1)(*xy), xy)
-    check_own(agrad.vmap(lambda x, y: (x, y, 1.0), in_axes=(0, None))(*xy), xy)
-    check_own(agrad.vmap(lambda x, y: (x, y), in_axes=(0, None), out_axes=(0, None))(*xy), xy)
-
-
-def test_what_a_rule_by_hand_keeps_and_gives(xy: Any) -> None:
-    @agrad.custom_vjp
-    def f(x: Any, y: Any) -> Any:
-        return agrad.sum(x * y)
-
+def rule(x: Any, y: Any) -> Any:
+    """Return the product, with a rule that returns what it keeps."""
+    f = agrad.custom_vjp(lambda x, y: agrad.sum(x * y))
     f.defvjp(lambda x, y: (agrad.sum(x * y), (x, y)), lambda kept, g: (kept[1], kept[1]))
-    check_own(agrad.grad(f, argnums=(0, 1))(*xy), xy)
+    return f(x, y)
 
 
-def test_elementwise_gradients(xy: Any) -> None:
-    for f in (lambda x, y: x + y, lambda x, y: x, lambda x, y: x * y):
-        check_own(agrad.elementwise_grad(f, argnums=(0, 1))(*xy), xy)
+BOTH = (0, 1)
+TRANSFORMS: dict[str, Any] = {
+    "value_and_grad": lambda f, xy: agrad.value_and_grad(_loss(f), BOTH)(*xy),
+    "grad": lambda f, xy: agrad.grad(_loss(f))(*xy),
+    "of a dict": lambda f, xy: agrad.grad(lambda d: _loss(f)(d["x"], d["y"]))({"x": xy[0], "y": xy[1]}),
+    "aux": lambda f, xy: agrad.value_and_grad(lambda x, y: (_loss(f)(x, y), (f(x, y), x)), BOTH, has_aux=True)(*xy),
+    "jvp": lambda f, xy: agrad.jvp(lambda x, y: (f(x, y), x), xy, ones_like(xy), has_aux=True),
+    "jacrev": lambda f, xy: agrad.jacrev(f, BOTH)(*xy),
+    "jacfwd": lambda f, xy: agrad.jacfwd(f, BOTH)(*xy),
+    "jacobian": lambda f, xy: agrad.jacobian(f)(*xy),
+    "hessian": lambda f, xy: agrad.hessian(_loss(f), BOTH)(*xy),
+    "hvp": lambda f, xy: agrad.hvp(_loss(f), xy, ones_like(xy)),
+    "checkpoint": lambda f, xy: agrad.checkpoint(f)(*xy),
+}
+OTHERS: dict[str, Any] = {
+    "vmap": lambda xy: agrad.vmap(lambda x, y: (x, y, x))(*xy),
+    "vmap of columns": lambda xy: agrad.vmap(lambda x, y: (x, x + y, x[1:]), in_axes=1, out_axes=1)(*xy),
+    "vmap of one": lambda xy: agrad.vmap(lambda x, y: (x, y, 1.0), in_axes=(0, None))(*xy),
+    "vmap to one": lambda xy: agrad.vmap(lambda x, y: (x, y), in_axes=(0, None), out_axes=(0, None))(*xy),
+    "a custom rule": lambda xy: agrad.grad(rule, BOTH)(*xy),
+    **{
+        f"elementwise_grad of {name}": lambda xy, f=f: agrad.elementwise_grad(f, BOTH)(*xy)
+        for name, f in (("sum", lambda x, y: x + y), ("x", lambda x, y: x), ("product", lambda x, y: x * y))
+    },
+}
 
 
-def test_transposes(place: Any) -> None:
-    g = place(X.copy())
-    back = agrad.linear_transpose(lambda x, y: x + y, place(X), place(X))
-    check_own((back(g), g))
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_results_of_transforms(program: Any, transform: str, xy: Any) -> None:
+    check_own(TRANSFORMS[transform](program, xy), xy)
 
 
-def test_tensors_out_of_transforms(program: Any, place: Any) -> None:
-    xy = (agrad.asarray(place(X.copy())), agrad.asarray(place(X + 1.0)))
-    check_own(agrad.value_and_grad(_loss(program), argnums=(0, 1))(*xy), xy)
+@pytest.mark.parametrize("transform", OTHERS)
+def test_results_of_other_transforms(transform: str, xy: Any) -> None:
+    check_own(OTHERS[transform](xy), xy)
+
+
+def test_pullbacks_and_pushforwards(program: Any, xy: Any) -> None:
+    """They are as before after a write to the value."""
+    tangents = ones_like(xy)
+    value, pull, aux = agrad.vjp(lambda x, y: (program(x, y), (x, y)), *xy, has_aux=True)
+    pushed_value, push, push_aux = agrad.linearize(lambda x, y: (program(x, y), x), *xy, has_aux=True)
+    cotangent = agrad.vjp(program, *xy)[0]
+    before = [host(g).copy() for g in _raws((pull(cotangent), push(*tangents)))]
+    check_own((value, aux), xy)
+    check_own((pushed_value, push_aux), xy)
+    again = pull(cotangent), push(*tangents)
+    for found, then in zip(_raws(again), before, strict=True):
+        assert_close(found, then, "after a write to the value", 0.0)
+    check_own((again[0], cotangent), xy)
+    check_own(again[1], (xy, tangents))
 
 
 def test_gradients_of_leaves(program: Any, place: Any) -> None:
@@ -175,7 +157,13 @@ def test_gradients_of_leaves(program: Any, place: Any) -> None:
     between.retain_grad()
     _loss(program)(between, y * 1.0 + between).backward()
     check_own([t.grad for t in (x, y, between) if t.grad is not None], [x, y])
-    x = agrad.asarray(place(X.copy()), requires_grad=True)
-    g = agrad.asarray(place(X.copy()))
+    xy = (agrad.asarray(place(X.copy())), agrad.asarray(place(X + 1.0)))
+    check_own(agrad.value_and_grad(_loss(program), BOTH)(*xy), xy)
+
+
+def test_given_cotangents(place: Any) -> None:
+    x, g = agrad.asarray(place(X.copy()), requires_grad=True), agrad.asarray(place(X.copy()))
     x.backward(g)
     check_own([x.grad, g])
+    g = place(X.copy())
+    check_own((agrad.linear_transpose(lambda x, y: x + y, place(X), place(X))(g), g))

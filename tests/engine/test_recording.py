@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
+from leaves import leaf
 
 import agrad
-
-
-def leaf(values: Any) -> agrad.Tensor:
-    return agrad.asarray(values, dtype=agrad.float64, requires_grad=True)
 
 
 def test_no_grad_as_a_context_and_a_decorator(backend: str) -> None:
@@ -43,27 +40,16 @@ def test_no_grad_as_a_context_and_a_decorator(backend: str) -> None:
         assert loud(x).requires_grad
 
 
-def test_no_grad_ends_where_the_code_inside_raises() -> None:
-    x = leaf(1.0)
-    with pytest.raises(ZeroDivisionError, match="by zero"), agrad.no_grad():
+def test_no_grad_ends_with_errors_and_may_be_entered_again() -> None:
+    x, off = leaf(1.0), agrad.no_grad()
+    with pytest.raises(ZeroDivisionError, match="by zero"), off:
         1 / 0  # noqa: B018
     assert (x * 2).requires_grad
-
-
-def test_one_no_grad_object_may_be_entered_again() -> None:
-    x, off = leaf(1.0), agrad.no_grad()
     with off, off:
         assert not (x * 2).requires_grad
     assert (x * 2).requires_grad
-    with off:
-        assert not (x * 2).requires_grad
-    assert (x * 2).requires_grad
 
-
-def test_a_decorated_function_that_recurses() -> None:
-    x = leaf(1.0)
-
-    @agrad.no_grad()
+    @off
     def down(n: int) -> Any:
         inner = down(n - 1) if n else x * 1
         assert not (x * 2).requires_grad
@@ -73,51 +59,38 @@ def test_a_decorated_function_that_recurses() -> None:
     assert (x * 2).requires_grad
 
 
-def test_a_coroutine_decorated_with_no_grad_is_silent_while_it_runs() -> None:
+def test_coroutines_and_generators_are_silent_while_they_run() -> None:
     x = leaf(1.0)
 
     @agrad.no_grad()
-    async def silent() -> bool:
+    async def coroutine() -> bool:
         await asyncio.sleep(0)
         return (x * 2).requires_grad
 
-    assert asyncio.run(silent()) is False
-    assert (x * 2).requires_grad
-
-
-def test_a_generator_decorated_with_no_grad_is_silent_while_it_runs() -> None:
-    x = leaf(1.0)
-
     @agrad.no_grad()
-    def silent() -> Iterator[bool]:
+    def generator() -> Iterator[bool]:
         yield (x * 2).requires_grad
         yield (x * 2).requires_grad
 
-    steps = silent()
-    assert next(steps) is False
-    assert (x * 2).requires_grad
-    assert next(steps) is False
+    assert asyncio.run(coroutine()) is False
+    steps = generator()
+    for _ in range(2):
+        assert (x * 2).requires_grad
+        assert next(steps) is False
     assert (x * 2).requires_grad
 
 
-def test_detach(backend: str) -> None:
+def test_detached_values_and_leaves(backend: str) -> None:
     x = leaf([1.0, 2.0])
     cut = x.detach()
     assert not cut.requires_grad
-    assert cut.is_leaf
     assert cut.raw is x.raw
     agrad.sum(x * cut).backward()
     assert_close(x.grad, host(x), "gradient")
-
-
-def test_is_leaf() -> None:
-    x = leaf(1.0)
-    assert x.is_leaf
-    assert agrad.zeros(2).is_leaf
-    assert not (x * 2).is_leaf
-    assert (agrad.ones(2) * 2).is_leaf
     with agrad.no_grad():
-        assert (x * 2).is_leaf
+        silent = x * 2
+    leaves = (x, cut, silent, agrad.zeros(2), agrad.ones(2) * 2)
+    assert all(value.is_leaf for value in leaves) and not (x * 2).is_leaf
 
 
 def test_the_first_recording_of_many_arguments_takes_time_by_their_number() -> None:

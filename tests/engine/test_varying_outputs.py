@@ -3,21 +3,16 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from checker import assert_close, check_all, check_faces, host
+from leaves import leaf
 
 import agrad
-from agrad.errors import PrimitiveDefinitionError
 
 X = np.arange(1.0, 7.0).reshape(3, 2)
 
 
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
-
-
-def leaf(data: Any) -> Any:
-    return agrad.asarray(data, dtype=agrad.float64, requires_grad=True)
 
 
 def test_a_rule_is_handed_the_cotangents_there_are_by_number(place: Any) -> None:
@@ -64,29 +59,6 @@ def test_the_outputs_have_numbers_for_names() -> None:
     assert "unstack.parts[2]" in str(agrad.graph(agrad.sum(y)))
     (g,) = y.grad_fn(agrad.asarray([1.0, 2.0]))
     assert_close(g, [[0.0, 0.0], [0.0, 0.0], [1.0, 2.0]], "the pullback of one part")
-
-
-def test_one_name_behind_a_star_stands_alone_beside_a_fixed_number_of_arguments() -> None:
-    with pytest.raises(PrimitiveDefinitionError, match="only output"):
-
-        @agrad.primitive(out=("first", "*rest"))
-        def split(xp: Any, x: Any, /) -> Any:
-            return x, x
-
-    with pytest.raises(PrimitiveDefinitionError, match="fixed number of arguments"):
-
-        @agrad.primitive(out="*parts")
-        def copies(xp: Any, /, *arrays: Any) -> Any:
-            return arrays
-
-
-def test_a_rule_may_not_name_the_outputs() -> None:
-    @agrad.primitive(out="*parts")
-    def halves(xp: Any, x: Any, /) -> Any:
-        return x / 2, x / 2
-
-    with pytest.raises(PrimitiveDefinitionError, match="got 'parts'"):
-        halves.vjp(lambda g_parts, parts: parts[0])
 
 
 def test_the_parts_of_a_long_axis_cost_one_array_in_the_backward_pass() -> None:

@@ -12,22 +12,14 @@ import pytest
 from cases import CASES
 from checker import assert_close, host, outputs
 from crossing import each
+from leaves import leaf, shares
 from table import Case
 
 import agrad
 from agrad.backends import load
-from agrad.errors import PrimitiveDefinitionError, ReadOnlyViewError
+from agrad.errors import ReadOnlyViewError
 
-WITH_VIEWS = ("numpy", "torch", "array_api_strict", "cupy")
 MATRIX = np.arange(1.0, 7.0).reshape(2, 3)
-
-
-def leaf(values: Any) -> agrad.Tensor:
-    return agrad.asarray(values, dtype=agrad.float64, requires_grad=True)
-
-
-def shares(backend: str) -> bool:
-    return backend in WITH_VIEWS
 
 
 # ---------------------------------------------------------------- overlaps, aliases, memory
@@ -216,19 +208,3 @@ def test_a_put_rule_makes_an_own_operation_give_views() -> None:
     assert_close(x, MATRIX * [[3], [1]], "with one it is")
     agrad.sum(x).backward()
     assert_close(w.grad, [[3, 3, 3], [1, 1, 1]], "gradient")
-
-
-def test_put_rules_name_what_there_is() -> None:
-    @agrad.primitive
-    def mine(xp: Any, x: Any, /, *, rows: int = 1) -> Any:
-        return x[:rows]
-
-    with pytest.raises(PrimitiveDefinitionError, match=r"among xp, x, value .*columns"):
-        mine.write_back(lambda x, value, columns: x)
-
-    @agrad.primitive
-    def two(xp: Any, x1: Any, x2: Any, /) -> Any:
-        return x1
-
-    with pytest.raises(PrimitiveDefinitionError, match="one array"):
-        two.write_back(lambda value: value)

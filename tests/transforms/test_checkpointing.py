@@ -2,12 +2,12 @@
 
 import math
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from checker import assert_close, host
+from modes import MODES, check_same
 
 import agrad
 from agrad import checkpoint
@@ -35,40 +35,34 @@ def recomputed(x: Any, w: Any) -> Any:
     return agrad.sum(checkpoint(lambda p: body(p, w))(p)["x"] ** 2)
 
 
-TOWERS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "grad": lambda f, x, w: agrad.grad(f, (0, 1))(x, w),
-    "jvp": lambda f, x, w: agrad.jvp(f, (x, w), (x, w)),
-    "hessian": lambda f, x, w: agrad.hessian(f)(x, w),
-    "reverse over reverse": lambda f, x, w: agrad.jacrev(agrad.grad(f, 1))(x, w),
-    "forward over reverse": lambda f, x, w: agrad.jvp(agrad.grad(f, 1), (x, w), (x, w))[1],
-    "reverse over forward": lambda f, x, w: agrad.grad(lambda x: agrad.jvp(f, (x, w), (x, w))[1])(x),
-    "third order": lambda f, x, w: agrad.grad(lambda w: agrad.sum(agrad.hessian(f)(x, w) ** 2))(w),
-    "vmap of grad": lambda f, x, w: agrad.vmap(lambda s: agrad.grad(f, 1)(s * x, w))(x),
-    "grad of vmap": lambda f, x, w: agrad.grad(lambda w: agrad.sum(agrad.vmap(lambda s: f(s * x, w))(x)))(w),
-    "linearize": lambda f, x, w: agrad.linearize(f, x, w)[1](x, w),
-}
-
-
-@pytest.mark.parametrize("name", TOWERS)
-def test_every_tower_of_transforms_is_the_same(name: str, place: Any) -> None:
+def test_every_mode_is_as_without_checkpoints(place: Any) -> None:
     x, w = place(X), place(W)
-    got, expected = TOWERS[name](recomputed, x, w), TOWERS[name](plain, x, w)
-    for a, b in zip(*(v if isinstance(v, tuple) else (v,) for v in (got, expected)), strict=True):
-        assert_close(a, host(b), name, 1e-12)
+    check_same(recomputed, plain, (x, w), [*MODES, "jit of the gradient"], 1e-12)
+    third = [agrad.grad(lambda w, f=f: agrad.sum(agrad.hessian(f)(x, w) ** 2))(w) for f in (recomputed, plain)]
+    assert_close(third[0], host(third[1]), "third order", 1e-12)
 
 
-def test_backward_and_its_gradient(place: Any) -> None:
-    found = []
-    for f in (plain, recomputed):
-        x, w = (agrad.asarray(place(v), requires_grad=True) for v in (X, W))
-        f(x, w).backward(create_graph=True)
-        first = host(x.grad), host(w.grad)
-        total = agrad.sum(x.grad**3) + agrad.sum(agrad.sin(w.grad))
-        x.grad = w.grad = None
-        total.backward()
-        found.append([*first, host(x.grad), host(w.grad)])
-    for a, b in zip(*found, strict=True):
-        assert_close(a, b, "imperative", 1e-12)
+@pytest.mark.parametrize("over", ["part", "whole"])
+def test_what_is_written_into_an_argument_is_a_result(over: str) -> None:
+    def f(a: Any) -> Any:
+        if over == "part":
+            a[0] = a[1] * 2.0
+            return agrad.sum(a * a)
+        part = a[1:]
+        part *= a[0]
+        a += 1.0
+        return a
+
+    def around(of: Any) -> Any:
+        def loss(x: Any) -> Any:
+            u = x * 1.0
+            view = u[:2]
+            return agrad.sum(agrad.sin(of(u))) + agrad.sum(u**3) + agrad.sum(view**2)
+
+        return loss
+
+    modes = ("gradient", "forward over reverse", "reverse over reverse", "jacfwd", "backward")
+    check_same(around(checkpoint(f)), around(f), (X,), modes, 1e-12)
 
 
 def test_the_tape_holds_one_node_and_is_freed() -> None:
@@ -109,19 +103,6 @@ def test_no_grad_and_constants() -> None:
     assert len(runs) == 5
     assert x.grad is not None and not x.grad.requires_grad
     assert_close(x.grad, np.cos(X), "under no_grad")
-
-
-def test_arguments_that_are_written_to_are_what_they_were() -> None:
-    def f(x: Any) -> Any:
-        x *= 2
-        return agrad.sin(x)
-
-    x = agrad.asarray(X, requires_grad=True) * 1.0
-    leaf = agrad.asarray(X, requires_grad=True)
-    agrad.sum(checkpoint(f)(leaf * 1.0)).backward()
-    assert_close(leaf.grad, 2 * np.cos(2 * X), "in place")
-    checkpoint(f)(x)
-    assert_close(x.detach(), 2 * X, "the caller's is written, as without the checkpoint")
 
 
 def test_functional_keys_and_generators_repeat() -> None:
@@ -202,14 +183,6 @@ def test_a_function_that_does_another_thing_is_found_out() -> None:
         checkpoint(3)  # type: ignore[arg-type]
 
 
-def test_in_a_traced_program() -> None:
-    gradient = agrad.grad(recomputed, (0, 1))
-    traced = agrad.jit(gradient)
-    for x in (X, X + 1):
-        for a, b in zip(traced(x, W), gradient(x, W), strict=True):
-            assert_close(a, host(b), "jit", 1e-12)
-
-
 LAYERS, WIDTH = 1000, 1000
 
 
@@ -245,28 +218,3 @@ def test_the_memory_of_a_long_chain() -> None:
     assert np.array_equal(found, expected)
     assert whole > LAYERS
     assert pieced < 100
-
-
-@pytest.mark.parametrize("over", ["part", "whole"])
-def test_what_is_written_into_an_argument_is_a_result(over: str) -> None:
-    def f(a: Any) -> Any:
-        if over == "part":
-            a[0] = a[1] * 2.0
-            return agrad.sum(a * a)
-        part = a[1:]
-        part *= a[0]
-        a += 1.0
-        return a
-
-    def around(x: Any, of: Any) -> Any:
-        u = x * 1.0
-        view = u[:2]
-        return agrad.sum(agrad.sin(of(u))) + agrad.sum(u**3) + agrad.sum(view**2)
-
-    x = np.asarray([0.3, -0.7, 1.1])
-    for way in (agrad.grad, agrad.hessian, agrad.jacfwd, lambda g: agrad.jacrev(agrad.grad(g))):
-        found = way(lambda x: around(x, agrad.checkpoint(f)))(x)
-        assert_close(found, way(lambda x: around(x, f))(x), over, 1e-12)
-    leaf = agrad.asarray(x, requires_grad=True)
-    around(leaf, agrad.checkpoint(f)).backward()
-    assert_close(host(leaf.grad), agrad.grad(lambda x: around(x, f))(x), "imperative", 1e-12)

@@ -1,9 +1,7 @@
 """Jacobians, Hessians, their products, linear maps: structures, modes, chunks, complex numbers, errors, memory."""
 
-import asyncio
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,23 +11,15 @@ from cases import CASES
 from checker import assert_close, host, outputs, random_like
 from crossing import each
 from table import Case
+from tensors import draw
 
 import agrad
 from agrad.dtypes import dtype_name
-from agrad.errors import (
-    ConfigurationError,
-    DtypeError,
-    NotDifferentiableError,
-    OperandError,
-    ShapeError,
-)
+from agrad.engine import batching
+from agrad.errors import TracedValueError
 from agrad.transforms.trees import flatten
 
 jacobians = pytest.mark.parametrize("jac", [agrad.jacrev, agrad.jacfwd, agrad.jacobian], ids=lambda f: f.__name__)
-
-
-def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape)
 
 
 def complex_draw(*shape: int) -> np.ndarray:
@@ -142,14 +132,6 @@ def test_arguments_by_name(jac: Any) -> None:
     assert_close(by_scale, np.diag(a * b), "a keyword argument")
     assert_close(by_a, np.diag(b * s), "a positional argument by its name")
     assert_close(jac(f, argnums="b")(a, b=b, scale=s), np.diag(a * s), "positional, given by keyword")
-    with pytest.raises(
-        ConfigurationError, match=r"argnums must be an argument of the call, got 'c'\. Choose from 'a', 'b', 's"
-    ):
-        jac(f, argnums="c")(a, b, scale=s)
-    with pytest.raises(ConfigurationError, match="must list each argument once"):
-        jac(f, argnums=("a", 0))(a, b, scale=s)
-    with pytest.raises(ConfigurationError, match=r"2 positional arguments, got 2.* argnums='name'"):
-        jac(f, argnums=2)(a, b, scale=s)
 
 
 # ---------------------------------------------------------------- second derivatives
@@ -163,13 +145,6 @@ def test_hessians_of_containers() -> None:
     assert_close(got["a"]["b"], np.ones((2, 1)) * (4 * total * p["b"]), "a b")
     assert_close(got["b"]["b"], 2 * total**2 * np.eye(3), "b b")
     assert_close(got["b"]["a"], got["a"]["b"].T, "symmetric")
-
-
-@pytest.mark.parametrize("outer", [agrad.jacfwd, agrad.jacrev])
-@pytest.mark.parametrize("inner", [agrad.jacfwd, agrad.jacrev, agrad.grad])
-def test_any_two_modes_make_a_hessian(outer: Any, inner: Any) -> None:
-    x = draw(4)
-    assert_close(outer(inner(curve))(x), agrad.hessian(curve)(x), "Hessian", 1e-12)
 
 
 def test_products_agree_with_the_matrices(place: Any) -> None:
@@ -190,20 +165,6 @@ def test_products_agree_with_the_matrices(place: Any) -> None:
     second = agrad.hessian(loss)(model(x))
     expected = sum(host(jac[a]).T @ host(second[a][b]) @ host(jac[b]) for a in "yz" for b in "yz") @ host(v)
     assert_close(agrad.gnvp(model, loss, (x,), (v,))[0], expected, "gnvp", 1e-9)
-
-
-def test_products_take_several_containers() -> None:
-    p, b = {"w": draw(2, 2)}, draw(2, seed=1)
-    t = ({"w": draw(2, 2, seed=2)}, draw(2, seed=3))
-
-    def f(p: Any, b: Any) -> Any:
-        return agrad.sum(agrad.tanh(p["w"] @ b))
-
-    by_p, by_b = agrad.hvp(f, (p, b), t)
-    whole = agrad.hessian(f, argnums=(0, 1))(p, b)
-    expected = np.tensordot(whole[1][0]["w"], t[0]["w"], 2) + whole[1][1] @ t[1]
-    assert_close(by_b, expected, "by b", 1e-12)
-    assert by_p["w"].shape == (2, 2)
 
 
 def test_elementwise_gradients() -> None:
@@ -239,10 +200,6 @@ def test_linearized_functions_do_not_run_again(place: Any) -> None:
         assert_close(t["fixed"], np.zeros(2), "of a constant")
     assert len(calls) == 4
     assert_close(value["y"], host(agrad.sin(x) * x[0]), "value")
-    with pytest.raises(ShapeError, match=r"the tangent of primal 0\['x'\] must have .* got float64 and \(2,\)"):
-        push({"x": v[:2]})
-    with pytest.raises(ShapeError, match="structure"):
-        push(v)
 
 
 def test_linearized_functions_are_differentiable_and_map() -> None:
@@ -275,22 +232,6 @@ def test_transposes_of_linear_functions() -> None:
     assert_close(solved, np.linalg.solve(square.T, x), "a solution is linear in the right-hand side")
 
 
-@pytest.mark.parametrize(
-    "f, match",
-    [
-        (agrad.exp, "exp is not linear in x"),
-        (lambda x: x * x, "multiply is not linear in x1 and x2"),
-        (lambda x: x / agrad.sum(x), "divide is not"),
-        (lambda x: agrad.max(x), "max is not linear in x"),
-        (lambda x: x + 1.0, "not 0 at 0"),
-        (lambda x: agrad.ones(3), "not 0"),
-    ],
-)
-def test_what_is_not_linear_has_no_transpose(f: Any, match: str) -> None:
-    with pytest.raises(NotDifferentiableError, match=match):
-        agrad.linear_transpose(f, draw(3))
-
-
 # ---------------------------------------------------------------- complex numbers
 
 
@@ -308,52 +249,6 @@ def test_between_real_and_complex() -> None:
     turned = agrad.jacobian(lambda x: agrad.exp(1j * x))(x)
     assert_close(turned, np.diag(1j * np.exp(1j * x)), "complex of real")
     assert_close(agrad.jacobian(lambda z: agrad.abs(z) ** 2)(z), np.diag(2 * np.conj(z)), "real of complex")
-    for call, match in (
-        (lambda: agrad.jacfwd(agrad.abs)(z), r"argument 0 must be real.* Set holomorphic=True .* agrad\.jacrev"),
-        (lambda: agrad.jacrev(lambda x: x * 1j)(x), r"its output must be real.* holomorphic=True .* agrad\.jacfwd"),
-        (lambda: agrad.jacrev(agrad.exp, holomorphic=True)(x), "argument 0 must be complex, got dtype float64"),
-        (lambda: agrad.jacfwd(agrad.abs, holomorphic=True)(z), "its output must be complex, got dtype float64"),
-        (lambda: agrad.grad(lambda z: agrad.sum(agrad.abs(z)), holomorphic=True)(z), "must return complex numbers"),
-        (lambda: agrad.elementwise_grad(agrad.abs, holomorphic=True)(z), "must return complex numbers"),
-        (lambda: agrad.elementwise_grad(agrad.sin)(z), "must return real numbers"),
-    ):
-        with pytest.raises(DtypeError, match=match):
-            call()
-
-
-# ---------------------------------------------------------------- errors
-
-
-@pytest.mark.parametrize(
-    "call, error, match",
-    [
-        (lambda x: agrad.grad(agrad.sin)(x), ShapeError, r"shape \(\), got \(3,\)\. .*jacobian.*elementwise_grad"),
-        (lambda x: agrad.grad(lambda x: agrad.argmax(x))(x), DtypeError, "floating-point dtype, got int64. Cast"),
-        (lambda x: agrad.jit(lambda b: agrad.grad(agrad.sin)(b > 2))(2.5), DtypeError, "got the bool True"),
-        (lambda x: agrad.jacrev(lambda x: (x, agrad.argmax(x)))(x), DtypeError, "output 1 must have .* got int64"),
-        (
-            lambda x: agrad.jacfwd(lambda x: {"n": "name"})(x),
-            NotDifferentiableError,
-            r"\['n'\] must be an array",
-        ),
-        (lambda x: agrad.jacrev(lambda x: x, has_aux=True)(x), NotDifferentiableError, "has_aux"),
-        (lambda x: agrad.jacobian(agrad.sin)(np.arange(3)), DtypeError, "argument 0 must have .* got int64"),
-        (lambda x: agrad.hessian(agrad.sum, chunk_size=0), ConfigurationError, "chunk_size"),
-        (lambda x: agrad.hvp(curve, x, x), OperandError, "primals and tangents must be tuples"),
-        (lambda x: agrad.hvp(curve, (x,), (x, x)), ShapeError, "an entry for each of the 1 primals, got 2"),
-        (lambda x: agrad.hvp(agrad.sin, (x,), (x,)), ShapeError, r"must return an array of shape \(\)"),
-        (lambda x: agrad.gnvp(agrad.sin, agrad.sin, (x,), (x,)), ShapeError, r"must return an array of shape \(\)"),
-        (
-            lambda x: agrad.elementwise_grad(lambda x: (x, x))(x),
-            NotDifferentiableError,
-            "must return an array, got tuple",
-        ),
-        (lambda x: agrad.elementwise_grad(agrad.argmax)(x), DtypeError, "int64"),
-    ],
-)
-def test_errors_say_what_to_call(call: Any, error: type[Exception], match: str) -> None:
-    with pytest.raises(error, match=match):
-        call(draw(3))
 
 
 # ---------------------------------------------------------------- memory, threads, tasks
@@ -369,7 +264,7 @@ def peak(f: Callable[[], Any]) -> int:
 
 
 def test_forward_mode_holds_no_graph() -> None:
-    """Twenty thousand steps take no more memory than a thousand."""
+    """Four thousand steps take no more memory than five hundred."""
 
     def loop(steps: int) -> Callable[[], Any]:
         def f(x: Any) -> Any:
@@ -380,7 +275,7 @@ def test_forward_mode_holds_no_graph() -> None:
         return lambda: agrad.jvp(f, (np.ones(64),), (np.ones(64),))
 
     loop(10)()
-    assert peak(loop(20_000)) < peak(loop(1000)) + 20_000
+    assert peak(loop(4000)) < peak(loop(500)) + 4000
 
 
 def test_chunks_bound_the_memory() -> None:
@@ -399,34 +294,6 @@ def test_chunks_bound_the_memory() -> None:
     assert whole > chunked
 
 
-def test_threads_and_tasks_do_not_meet() -> None:
-    x = draw(4)
-    expected = agrad.hessian(curve)(x)
-
-    def work(scale: float) -> Any:
-        return agrad.vmap(agrad.hessian(lambda x: curve(x) * scale))(np.stack([x, x]))[1]
-
-    with ThreadPoolExecutor(4) as pool:
-        for scale, found in zip(range(1, 9), pool.map(work, range(1, 9)), strict=True):
-            assert_close(found, scale * expected, "in a thread", 1e-11)
-
-    async def later(scale: float) -> Any:
-        def f(x: Any) -> Any:
-            return curve(x) * scale
-
-        slope = agrad.grad(f)
-        await asyncio.sleep(0)
-        with agrad.no_grad():
-            await asyncio.sleep(0)
-            return agrad.jacfwd(slope)(x)
-
-    async def gather() -> Any:
-        return await asyncio.gather(*map(later, range(1, 5)))
-
-    for scale, found in zip(range(1, 5), asyncio.run(gather()), strict=True):
-        assert_close(found, scale * expected, "in a task", 1e-11)
-
-
 def test_a_transform_inside_its_own_function() -> None:
     def f(x: Any, depth: int) -> Any:
         if not depth:
@@ -440,19 +307,109 @@ def test_a_transform_inside_its_own_function() -> None:
     assert_close(got, expected, "reentrant", 1e-12)
 
 
-def test_results_that_hide_arrays_are_refused() -> None:
-    class Hidden:
-        def __init__(self, y: Any) -> None:
-            self.y = y
+# ---------------------------------------------------------------- forward or in reverse, in how many calls
 
-    x = np.asarray([1.0, 2.0])
-    for call in (
-        lambda f: agrad.vjp(f, x),
-        lambda f: agrad.jvp(f, (x,), (x,)),
-        lambda f: agrad.linearize(f, x),
-        lambda f: agrad.linear_transpose(f, x),
-    ):
-        with pytest.raises(agrad.errors.OperandError, match=r"output \['h'\] must be an array or a dict.* got Hidden"):
-            call(lambda x: {"h": Hidden(2 * x)})
-    value, pull, aux = agrad.vjp(lambda x: ({"y": 2 * x, "name": "y"}, Hidden(1)), x, has_aux=True)
-    assert pull({"y": x, "name": None if value["name"] is None else "y"})[0].tolist() == [2.0, 4.0] and aux.y == 1
+
+def test_jacobian_takes_the_cheaper_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = []
+    original = batching.Batch.__init__
+
+    def counted(self: Any, count: int) -> None:
+        members.append(count)
+        original(self, count)
+
+    monkeypatch.setattr(batching.Batch, "__init__", counted)
+    x, w = draw(3), draw(20, 3)
+    assert_close(agrad.jacobian(lambda x: w @ x)(x), w, "tall")
+    assert_close(agrad.jacobian(lambda x: w.T @ x)(draw(20)), w.T, "wide")
+    assert members == [3, 3]
+    agrad.jacobian(lambda x: w @ x, chunk_size=2)(x)
+    assert members[2:] == [2]  # one vector alone needs no map
+
+
+def test_a_single_row_needs_no_map() -> None:
+    @agrad.primitive
+    def cube(xp: Any, x: Any, /) -> Any:
+        return x**3
+
+    @cube.vjp
+    @cube.jvp
+    def cube_rule(g: Any, x: Any) -> Any:
+        return 3 * g * x**2
+
+    x = draw(3)
+    assert_close(agrad.jacrev(lambda x: agrad.sum(cube(x)))(x), 3 * x**2, "one row")
+    assert_close(agrad.jacrev(cube, chunk_size=1)(x), np.diag(3 * x**2), "row by row")
+    assert_close(agrad.jacfwd(cube, chunk_size=1)(x), np.diag(3 * x**2), "column by column")
+
+
+def test_jacobian_calls_a_function_of_few_arguments_once() -> None:
+    called = []
+    x, data = draw(3), draw(7, 3)
+
+    def f(x: Any) -> Any:
+        called.append(type(x))
+        q, r = agrad.linalg.qr(agrad.reshape(data @ x, (7, 1)) * agrad.exp(x[:1]))
+        big = agrad.concat([agrad.maximum(data @ x, 0.1), x[1] * data[:, 0], agrad.reshape(q, (7,)) * r[0, 0]])
+        return {"big": big, "of one": agrad.stack([x[0], x[0] * 2.0]), "of none": agrad.asarray(data[0])}
+
+    for chunk_size in (None, 1, 2):
+        called.clear()
+        found = agrad.jacobian(f, chunk_size=chunk_size)(x)
+        assert len(called) == 1
+        for name, block in agrad.jacrev(f)(x).items():
+            assert_close(found[name], block, name)
+    second = agrad.jacrev(agrad.jacobian(lambda x: f(x)["big"]))(x)
+    assert_close(second, agrad.jacfwd(agrad.jacfwd(lambda x: f(x)["big"]))(x), "of the Jacobian")
+    each = agrad.vmap(agrad.jacobian(lambda x: f(x)["big"]))(draw(4, 3))
+    for k, row in enumerate(draw(4, 3)):
+        assert_close(each[k], agrad.jacrev(lambda x: f(x)["big"])(row), "of each")
+
+
+def test_jacobian_of_functions_with_derivatives_of_their_own() -> None:
+    @agrad.custom_vjp
+    def cube(x: Any) -> Any:
+        return x**3
+
+    cube.defvjp(lambda x: (x**3, x), lambda x, g: (3 * g * x**2,))
+    x = draw(2)
+    again = agrad.checkpoint(lambda x: agrad.concat([agrad.sin(x), x * x]))
+    assert_close(
+        agrad.jacobian(again)(x), np.concatenate([np.diag(np.cos(x)), np.diag(2 * x)]), "of a checkpointed function"
+    )
+    assert_close(agrad.jacobian(cube)(x), np.diag(3 * x**2), "in reverse")
+
+
+def test_infinite_slopes_behind_where() -> None:
+    """The recorded pullback keeps them: a guard puts 0 only where a branch is not used."""
+
+    def f(x: Any) -> Any:
+        return agrad.where(x >= 0, agrad.sqrt(x), 0.0 * x)
+
+    x = np.asarray([0.0, 1.0])
+    with np.errstate(all="ignore"):
+        assert agrad.linearize(f, x)[1](np.ones(2)).tolist() == [np.inf, 0.5]
+        tall = agrad.jacobian(lambda x: agrad.concat([f(x), x]))(x)
+        assert np.diagonal(tall).tolist() == [np.inf, 0.5]
+        unused = agrad.jacobian(lambda x: agrad.concat([agrad.where(x > 1.0, agrad.sqrt(x), x), x]))(x)
+        assert_close(unused, np.concatenate([np.eye(2)] * 2), "of a branch that is not used")
+
+
+@pytest.mark.parametrize("batch", ["vmap", "loop"])
+def test_a_rule_that_takes_no_tensors_is_transposed_in_reverse(batch: str) -> None:
+    @agrad.custom_vjp(batch=batch)
+    def f(x: Any) -> Any:
+        return np.concatenate([np.sin(x), np.cos(x)])
+
+    def bwd(x: Any, g: Any) -> tuple[Any]:
+        host = np.asarray(g)
+        return (host[:2] * np.cos(x) - host[2:] * np.sin(x),)
+
+    f.defvjp(lambda x: (f.f(x), x), bwd)
+    x = draw(2)
+    if batch == "loop":
+        expected = np.concatenate([np.diag(np.cos(x)), np.diag(-np.sin(x))])
+        assert_close(agrad.jacobian(f)(x), expected, "tall")
+    else:
+        with pytest.raises(TracedValueError, match='batch="loop"'):
+            agrad.jacobian(f)(x)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from cases import CASES
 from crossing import each
+from modes import DERIVATIVES, check_same
 from table import Case
 
 import agrad
@@ -342,21 +343,10 @@ def test_modes() -> None:
     sparse, dense = agrad.sparse_jacobian(neighbours), agrad.jacobian(neighbours)
     many = np.stack([X, 2 * X, X**2])
 
-    def ours(x: Any) -> Any:
-        return agrad.sum(sparse(x).values ** 3)
-
-    def theirs(x: Any) -> Any:
-        return agrad.sum(dense(x) ** 3)
-
-    for transform in (
-        agrad.grad,
-        agrad.hessian,
-        lambda f: agrad.jit(agrad.grad(f)),
-        lambda f: agrad.grad(agrad.jit(f)),
-    ):
-        np.testing.assert_allclose(transform(ours)(X), transform(theirs)(X), rtol=1e-11)
-    np.testing.assert_allclose(agrad.jvp(ours, (X,), (X,))[1], agrad.jvp(theirs, (X,), (X,))[1], rtol=1e-12)
-    np.testing.assert_allclose(agrad.vmap(agrad.grad(ours))(many), agrad.vmap(agrad.grad(theirs))(many), rtol=1e-11)
+    ours, theirs = lambda x: agrad.sum(sparse(x).values ** 3), lambda x: agrad.sum(dense(x) ** 3)
+    check_same(
+        ours, theirs, (X,), [*DERIVATIVES, "vmap of the gradient", "jit of the gradient", "gradient of jit"], 1e-11
+    )
     mapped = agrad.vmap(sparse)(many)
     for i, x in enumerate(many):
         np.testing.assert_array_equal(mapped.values[i], sparse(x).data)
@@ -465,7 +455,6 @@ def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> N
 
 
 def test_scipy_takes_them() -> None:
-    from scipy.integrate import solve_ivp
     from scipy.optimize import least_squares
 
     n = 30
@@ -481,15 +470,6 @@ def test_scipy_takes_them() -> None:
     pattern = jac(np.zeros(n)) != 0
     by_pattern = least_squares(residual, np.zeros(n), jac_sparsity=pattern, method="trf")
     np.testing.assert_allclose(by_pattern.x, found.x, atol=1e-6)
-
-    def rate(t: float, y: Any) -> Any:
-        return -residual(y) * (1 + 0.1 * t)
-
-    ours = solve_ivp(rate, (0, 1), np.zeros(n), method="BDF", jac=agrad.sparse_jacobian(rate, argnums=1), rtol=1e-8)
-    dense = solve_ivp(rate, (0, 1), np.zeros(n), method="BDF", jac=agrad.jacobian(rate, argnums=1), rtol=1e-8)
-    np.testing.assert_allclose(ours.y[:, -1], dense.y[:, -1], rtol=1e-6)
-    given = solve_ivp(rate, (0, 1), np.zeros(n), method="BDF", jac_sparsity=pattern, rtol=1e-8)
-    np.testing.assert_allclose(given.y[:, -1], dense.y[:, -1], rtol=1e-5)
 
 
 def test_without_scipy_an_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

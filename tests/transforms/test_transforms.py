@@ -11,15 +11,11 @@ from checker import assert_close, check_like, host
 
 import agrad
 from agrad.errors import (
-    AgradError,
-    ConfigurationError,
-    DtypeError,
     NotDifferentiableError,
-    OperandError,
-    ShapeError,
 )
 
 X = np.asarray([0.5, -1.2, 0.8])
+leaves = agrad.tree.leaves
 
 
 def total(x: Any) -> Any:
@@ -60,16 +56,6 @@ Pair = namedtuple("Pair", ["first", "second"])
 class Named(NamedTuple):
     left: Any
     right: Any
-
-
-def leaves(tree: Any) -> list[Any]:
-    if isinstance(tree, dict):
-        return [leaf for key in sorted(tree) for leaf in leaves(tree[key])]
-    if isinstance(tree, (list, tuple)):
-        return [leaf for part in tree for leaf in leaves(part)]
-    if dataclasses.is_dataclass(tree):
-        return [leaf for field in dataclasses.fields(tree) for leaf in leaves(getattr(tree, field.name))]
-    return [] if tree is None else [tree]
 
 
 CONTAINERS = {
@@ -122,21 +108,6 @@ def test_containers_as_results(label: str) -> None:
     assert type(t) is type(value) is type(y)
 
 
-def test_cotangents_and_tangents_have_the_structure() -> None:
-    _, pull = agrad.vjp(lambda x: {"y": x}, X)
-    named, at = lambda x: x["a"], ({"a": X},)
-    for call, error, match in (
-        (lambda: pull([X]), ShapeError, "structure"),
-        (lambda: agrad.jvp(named, at, ({"b": X},)), ShapeError, "structure"),
-        (lambda: agrad.jvp(named, at, ({"a": X[:2]},)), ShapeError, r"0\['a'\] .* \(3,\), got float64 and \(2,\)"),
-        (lambda: agrad.jvp(total, (X,), (X.astype(np.float32),)), ShapeError, "float32"),
-        (lambda: agrad.jvp(total, X, X), OperandError, "tuple"),
-        (lambda: agrad.vjp(lambda x: x, X)[1](X[:2]), ShapeError, r"\(2,\)"),
-    ):
-        with pytest.raises(error, match=match):
-            call()
-
-
 # ---------------------------------------------------------------- arguments
 
 
@@ -144,32 +115,16 @@ def three(a: Any, b: Any, c: Any, *, scale: float = 1.0) -> Any:
     return scale * agrad.sum(a * b**2 * c**3)
 
 
-@pytest.mark.parametrize("argnums", [0, 1, 2, -1, (0,), (0, 2), (2, 0), (-1, -3), (1, 1 - 3)])
+@pytest.mark.parametrize("argnums", [0, 1, 2, -1, (0,), (0, 2), (2, 0), (-1, -3)])
 def test_argnums(argnums: Any) -> None:
     args = (X, X + 1, X + 2)
     a, b, c = args
     slopes = (b**2 * c**3, 2 * a * b * c**3, 3 * a * b**2 * c**2)
-    if argnums == (1, -2):
-        with pytest.raises(ConfigurationError, match="each argument once"):
-            agrad.grad(three, argnums)(*args)
-        return
-    found = agrad.grad(three, argnums)(*args)
-    if isinstance(argnums, int):
-        assert_close(found, slopes[argnums], "gradient")
-    else:
-        assert isinstance(found, tuple)
-        for n, g in zip(argnums, found, strict=True):
-            assert_close(g, slopes[n], "gradient")
-
-
-def test_argnums_out_of_range() -> None:
-    for n in (3, -4, (0, 5)):
-        with pytest.raises(ConfigurationError, match=r"3 positional arguments"):
-            agrad.grad(three, n)(X, X, X)
-
-
-def test_keywords_are_passed_on() -> None:
-    assert_close(agrad.grad(three)(X, X, X, scale=2.0), 2 * X**5, "gradient")
+    found = agrad.grad(three, argnums)(*args, scale=2.0)
+    several = isinstance(argnums, tuple)
+    assert isinstance(found, tuple) is several
+    for n, g in zip(argnums if several else (argnums,), found if several else (found,), strict=True):
+        assert_close(g, 2 * slopes[n], "gradient")
 
 
 def test_has_aux() -> None:
@@ -189,8 +144,6 @@ def test_has_aux() -> None:
     assert_close(t, 2 * total(X), "tangent")
     assert_close(value, y, "value")
     assert_close(value, v, "value")
-    with pytest.raises(NotDifferentiableError, match="pair"):
-        agrad.grad(total, has_aux=True)(X)
 
 
 def test_raw_in_raw_out_and_tensor_in_tensor_out(backend: str, place: Any) -> None:
@@ -215,17 +168,6 @@ def test_python_floats_are_arrays_of_the_selected_backend(backend: str) -> None:
     g = agrad.grad(lambda x: x**3)(2.0)
     assert_close(g, 12.0, "gradient")
     assert_close(agrad.jvp(lambda x: x**3, (2.0,), (1.0,))[1], 12.0, "tangent")
-
-
-def test_a_function_that_has_never_heard_of_agrad(backend: str, place: Any) -> None:
-    def energy(x: Any) -> Any:
-        xp = x.__array_namespace__()
-        return xp.sum(xp.sin(x) ** 2) + xp.linalg.matmul(x, xp.flip(x)) * xp.mean(xp.astype(x, xp.float64))
-
-    g = agrad.grad(energy)(place(X))
-    assert not isinstance(g, agrad.Tensor)
-    expected = 2 * np.sin(X) * np.cos(X) + 2 * X[::-1] * X.mean() + X @ X[::-1] / 3
-    assert_close(g, expected, "gradient")
 
 
 # ---------------------------------------------------------------- nesting
@@ -288,72 +230,29 @@ def test_an_inner_function_applied_to_an_outer_variable() -> None:
     assert_close(twice(np.asarray(2.0)), 12.0, "second derivative")
 
 
-def test_grad_through_a_loop_of_inner_gradients() -> None:
-    """The derivative of gradient descent by its rate and by its start."""
-
-    def trained(rate: Any, start: Any) -> Any:
-        w = start
-        for _ in range(3):
-            w = w - rate * agrad.grad(lambda w: (w - 1) ** 2)(w)
-        return w
-
-    rate, start = np.asarray(0.1), np.asarray(4.0)
-    by_rate, by_start = agrad.grad(trained, (0, 1))(rate, start)
-    assert_close(by_rate, -2 * 3 * (1 - 0.2) ** 2 * 3, "by the rate")
-    assert_close(by_start, (1 - 0.2) ** 3, "by the start")
-
-
-def test_the_hessian_of_two_arguments() -> None:
-    f = lambda a, b: agrad.sum(a * a * b)  # noqa: E731
-    mixed = agrad.grad(lambda b: agrad.sum(agrad.grad(f)(X, b)))(X + 1)
-    assert_close(mixed, 2 * X, "mixed second derivative")
-
-
 # ---------------------------------------------------------------- meeting the imperative face
 
 
-def test_closures_over_tensors_that_require_grad(backend: str, place: Any) -> None:
-    w = agrad.asarray(place(X), requires_grad=True)
-    g = agrad.grad(lambda x: agrad.sum(w * x * x))(agrad.asarray(place(X + 1)))
-    assert g.requires_grad
-    assert_close(g, 2 * X * (X + 1), "gradient")
-    agrad.sum(g).backward()
-    assert_close(w.grad, 2 * (X + 1), "gradient of the gradient by w")
-    w.zero_grad()
-    _, t = agrad.jvp(lambda x: w * x * x, (agrad.asarray(place(X)),), (agrad.ones(3, dtype=agrad.float64),))
-    agrad.sum(t).backward()
-    assert_close(w.grad, 2 * X, "gradient of the tangent by w")
+def test_tensors_that_require_a_gradient_outside_and_inside(backend: str, place: Any) -> None:
+    """The graph of a leaf goes on through a transform; a backward pass of a leaf of the function's own is inside."""
+    for derivative, by_w, by_x in (
+        (lambda w, x: agrad.grad(lambda x: agrad.sum(w * x**3))(x), 3 * X**2, 6 * X**2),
+        (lambda w, x: agrad.jvp(lambda x: w * x**3, (x,), (agrad.ones_like(x),))[1], 3 * X**2, 6 * X**2),
+        (lambda w, x: agrad.vjp(lambda x: w * x**3, x)[1](x)[0], 3 * X**3, 9 * X**3),
+    ):
+        w, x = (agrad.asarray(place(X), requires_grad=True) for _ in range(2))
+        found = derivative(w, x)
+        assert found.requires_grad
+        agrad.sum(found).backward()
+        assert_close(w.grad, by_w, "by w")
+        assert_close(x.grad, by_x, "by x")
 
-
-def test_transforms_of_tensors_that_require_grad() -> None:
-    x = agrad.asarray(X, requires_grad=True)
-    y = agrad.sum(agrad.grad(lambda x: agrad.sum(x**3))(x))
-    y.backward()
-    assert_close(x.grad, 6 * X, "gradient")
-    x.zero_grad()
-    value, pull = agrad.vjp(lambda x: x**3, x)
-    (g,) = pull(value)
-    agrad.sum(g).backward()
-    assert_close(x.grad, 15 * X**4, "gradient of 3 x**5")
-
-
-def test_backward_inside_a_transform_is_refused() -> None:
     def f(x: Any) -> Any:
-        y = total(x)
-        y.backward()
-        return y
-
-    with pytest.raises(NotDifferentiableError, match=r"agrad.grad"):
-        agrad.grad(f)(X)
-
-
-def test_a_backward_pass_of_its_own_inside_a_transform() -> None:
-    def f(x: Any) -> Any:
-        w = agrad.asarray(X, requires_grad=True)
+        w = agrad.asarray(place(X), requires_grad=True)
         agrad.sum(w**2).backward()
         return agrad.sum(x * w.grad)
 
-    assert_close(agrad.grad(f)(X), 2 * X, "gradient")
+    assert_close(agrad.grad(f)(place(X)), 2 * X, "a backward pass inside")
 
 
 def test_grad_inside_no_grad_and_no_grad_inside_grad() -> None:
@@ -396,71 +295,57 @@ def test_an_exception_inside_leaves_no_trace() -> None:
     assert isinstance(agrad.sin(X), np.ndarray)
 
 
-def test_a_value_that_escapes_is_a_constant_afterwards() -> None:
-    kept = []
-
-    def f(x: Any) -> Any:
-        kept.append(x * 2)
-        return total(x)
-
-    agrad.grad(f)(X)
-    assert_close(kept[0], 2 * X, "the value that escaped")
-    assert_close(agrad.grad(lambda x: agrad.sum(x * kept[0]))(X), 2 * X, "used in another transform")
-
-
-def test_a_pullback_may_be_called_again() -> None:
-    y, pull = agrad.vjp(lambda x: agrad.exp(x) * x, X)
-    first, second = pull(y)[0], pull(y)[0]
-    assert_close(first, second, "cotangents")
-    assert_close(pull(2 * y)[0], 2 * first, "linearity")
-
-
 # ---------------------------------------------------------------- errors
 
 
-def test_results_that_are_no_real_number() -> None:
-    z = X + 0j
-    cases: list[tuple[Any, Any, type[AgradError], str]] = [
-        (lambda x: x * x, X, ShapeError, r"shape \(\), got \(3,\).*agrad.sum"),
-        (lambda x: agrad.sum(x) > 0, X, DtypeError, "bool"),
-        (lambda x: agrad.argmax(x), X, DtypeError, "int64"),
-        (lambda x: agrad.sum(x), z, DtypeError, "complex.*real part"),
-        (lambda x: (total(x), total(x)), X, NotDifferentiableError, "has_aux"),
-        (lambda x: None, X, NotDifferentiableError, "got None"),
-        (lambda x: "text", X, NotDifferentiableError, "got .text"),
-    ]
-    for f, x, kind, message in cases:
-        with pytest.raises(kind, match=message):
-            agrad.grad(f)(x)
+# ---------------------------------------------------------------- strict, and results of one element
 
 
-def test_a_plain_number_as_a_result_has_the_gradient_zero() -> None:
-    value, g = agrad.value_and_grad(lambda x: 3.0)(X)
-    assert value == 3.0
-    assert_close(g, 0 * X, "gradient")
+def partial_loss(parameters: Any, x: Any) -> Any:
+    return agrad.sum(parameters["w"] * x) + agrad.sum(agrad.stop_gradient(parameters["layers"][0]))
 
 
-def test_arguments_that_cannot_be_differentiated() -> None:
-    cases: list[tuple[Any, type[AgradError], str]] = [
-        (np.asarray([1, 2]), DtypeError, r"argument 0 must have a floating-point dtype, got int64.*Cast"),
-        (
-            {"w": [X, np.asarray([True])]},
-            DtypeError,
-            r"argument 0\['w'\]\[1\] must have a floating-point dtype, got bool",
-        ),
-        (3, DtypeError, r"argument 0 must be .* int 3.*3.0"),
-        (True, DtypeError, r"bool True"),
-        ("text", OperandError, r"argument 0 must be a floating-point array, got 'text'"),
-        ({"a": object()}, OperandError, r"argument 0\['a'\] must be a floating-point array, got object"),
-    ]
-    for x, kind, message in cases:
-        with pytest.raises(kind, match=message):
-            agrad.grad(lambda x: total(X))(x)
+@pytest.mark.parametrize("transform", [agrad.grad, agrad.value_and_grad])
+def test_strict_names_the_leaf(transform: Any, backend: str) -> None:
+    parameters = {"w": agrad.asarray([1.0, 2.0]), "layers": [agrad.asarray([3.0])]}
+    x = agrad.asarray([5.0, 6.0])
+    with pytest.raises(NotDifferentiableError, match=r"must depend on argument 0\['layers'\]\[0\] by"):
+        transform(partial_loss, strict=True)(parameters, x)
+    out = transform(partial_loss)(parameters, x)
+    gradient = out[1] if isinstance(out, tuple) else out
+    assert gradient["layers"][0].tolist() == [0.0]
+    # all that is used
+    assert agrad.grad(partial_loss, argnums=1, strict=True)(parameters, x).tolist() == [1.0, 2.0]
 
 
-def test_values_have_their_names_in_messages() -> None:
-    def loss(x: Any) -> Any:
-        return x
+@pytest.mark.parametrize("wrap", [agrad.jit, agrad.vmap, agrad.grad, lambda f: agrad.vmap(agrad.jit(f))])
+def test_strict_inside_transforms(wrap: Any, backend: str) -> None:
+    inner = agrad.grad(lambda x, y: agrad.sum(x * x) + agrad.floor(agrad.sum(y)), argnums=(0, 1), strict=True)
+    x = agrad.asarray(1.5) if wrap is agrad.grad else agrad.asarray([1.5, 2.5])
+    with pytest.raises(NotDifferentiableError, match="must depend on argument 1 by"):
+        wrap(lambda x: agrad.sum(inner(x, x)[0]))(x)
+    used = agrad.grad(lambda x: agrad.sum(x * x), strict=True)
+    assert agrad.all(wrap(lambda x: agrad.sum(used(x)))(x) >= 2.0)
 
-    with pytest.raises(ShapeError, match="the gradient of loss"):
-        agrad.grad(loss)(X)
+
+def test_strict_of_a_constant_function() -> None:
+    for f in (lambda x: 3.0, lambda x: agrad.asarray(2.0)):
+        with pytest.raises(NotDifferentiableError, match="must depend on argument 0 by"):
+            agrad.grad(f, strict=True)(np.asarray(1.0))
+        assert float(agrad.grad(f)(np.asarray(1.0))) == 0.0
+    # a derivative that happens to be 0 is a dependence
+    assert float(agrad.grad(lambda x: 0.0 * x, strict=True)(np.asarray(1.0))) == 0.0
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_results_of_one_element(shape: tuple[int, ...], backend: str) -> None:
+    def f(x: Any) -> Any:
+        return agrad.reshape(agrad.sum(x**3), shape)
+
+    x, slope = agrad.asarray([0.5, -1.0, 2.0]), np.asarray([0.75, 3.0, 12.0])
+    value, g = agrad.value_and_grad(f)(x)
+    assert value.shape == shape
+    assert_close(g, slope, "gradient")
+    assert_close(agrad.hessian(f)(x), np.reshape(np.diag([3.0, -6.0, 12.0]), (*shape, 3, 3)), "Hessian")
+    assert_close(agrad.hvp(f, (x,), (x,))[0], 2 * slope, "product")
+    assert_close(agrad.vmap(agrad.grad(f))(agrad.stack([x, x]))[1], slope, "gradient of a member")

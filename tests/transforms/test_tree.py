@@ -102,18 +102,6 @@ def test_unflatten_counts() -> None:
         tree.unflatten([1, 2], tree.structure(TREE))
 
 
-def test_inside_transforms(backend: str) -> None:
-    x = {"w": agrad.asarray([1.0, 2.0]), "b": [agrad.asarray(3.0)]}
-
-    def norm(parameters: Any) -> Any:
-        squares = agrad.tree.map(lambda leaf: agrad.sum(leaf * leaf), parameters)
-        return agrad.tree.reduce(agrad.add, squares)
-
-    for gradient in (agrad.grad(norm), agrad.jit(agrad.grad(norm))):
-        ones = agrad.tree.map(lambda g, leaf: agrad.all(g == 2 * leaf), gradient(x), x)
-        assert agrad.tree.all(ones)
-
-
 def mixed(place: Any) -> Any:
     return {
         "b": [place(np.asarray([[1.0, 2.0], [3.0, 4.0]])), (place(np.asarray(5.0)), None)],
@@ -214,17 +202,3 @@ def test_ravel_under_vmap(place: Any) -> None:
     assert host(vectors).tolist() == [[0.0, 1.0, 1.0], [2.0, 3.0, 2.0], [4.0, 5.0, 3.0]]
     assert host(doubled["a"]).tolist() == (2 * np.arange(6.0).reshape(3, 2)).tolist()
     assert host(doubled["b"]).tolist() == [2.0, 4.0, 6.0]
-
-
-@pytest.mark.needs("scipy")
-def test_ravel_carries_a_container_through_an_optimizer() -> None:
-    optimize = pytest.importorskip("scipy.optimize")
-    start, unravel = tree.ravel({"w": np.zeros(2, np.float32), "b": 0.0})
-
-    def loss(vector: Any) -> Any:
-        p = unravel(vector)
-        return agrad.sum((p["w"] - np.asarray([1.0, 2.0], np.float32)) ** 2) + (p["b"] - 3.0) ** 2
-
-    found = unravel(optimize.minimize(agrad.value_and_grad(loss), np.asarray(start, np.float64), jac=True).x)
-    assert found["w"].dtype == np.float32
-    assert np.allclose(found["w"], [1.0, 2.0], atol=1e-3) and abs(found["b"] - 3.0) < 1e-3
