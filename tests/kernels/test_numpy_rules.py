@@ -38,7 +38,7 @@ def arguments(name: str, dtype: Any) -> Iterator[tuple[dict[str, Any], dict[str,
         yield from (({"x1": d(*s, low=0.25 if name == "pow" else -2.0), "x2": d(*s, seed=1)}, {}) for s in SHAPES)
     elif name in ("relu", "sigmoid"):
         yield from (({"x": d(*s, low=-16, high=16)}, {}) for s in SMALL)
-        yield {"x": d(200, 300)[:, ::-2]}, {}
+        yield from (({"x": a}, {}) for a in (d(200, 300)[:, ::-2], d(300, 200).T))
     elif name == "where":
         for s in ((70, 80), (20, 30, 14), (300, 257)):
             given = {"condition": d(*s) > 0.3, "x1": d(*s, seed=1), "x2": d(*s, seed=2)}
