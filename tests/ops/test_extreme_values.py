@@ -253,10 +253,13 @@ REDUCTIONS: dict[str, list[tuple[list[float], list[float]]]] = {
         ([INF, 1.0], [NAN, 0]),
         ([-INF, 1.0], [0, 1]),
         ([-INF, -INF], [NAN, NAN]),
+        ([INF, INF, 1.0], [NAN, NAN, 0]),
+        ([INF, -INF], [NAN, 0]),
         ([1e30, 0.0], [1, 0]),
         ([-1e30, -1e30], [0.5, 0.5]),
         ([NAN, 1.0], [NAN, NAN]),
     ],
+    "special.logsumexp": [([INF, 1.0], [NAN, 0]), ([-INF, -INF], [NAN, NAN])],
     "linalg.vector_norm": [
         ([0.0, 0.0], [0, 0]),
         ([3e15, -4e15], [0.6, -0.8]),
