@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WITHOUT_A_MESSAGE = {"KeyboardInterrupt", "StopIteration", "SystemExit"}
 """Exceptions that are raised without a message."""
 WIDE = 0.1
@@ -48,17 +49,23 @@ def functions(body: list[ast.stmt], prefix: str = "") -> dict[str, Function]:
 
 
 @cache
+def nodes_of(function: Function) -> list[Any]:
+    return list(ast.walk(function))
+
+
+@cache
 def nested(function: Function) -> dict[str, Function]:
     """Return the functions defined inside one, by name."""
-    return {n.name: n for n in ast.walk(function) if isinstance(n, Function) and n is not function}
+    return {n.name: n for n in nodes_of(function) if isinstance(n, Function) and n is not function}
 
 
-def own(node: ast.AST) -> Iterator[Any]:
-    """Yield a node and the nodes below it that run with it: no function's body."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, Function | ast.Lambda):
-            yield from own(child)
+@cache
+def own(node: ast.AST) -> list[Any]:
+    """Return a node and the nodes below it that run with it: no function's body."""
+    found: list[Any] = [node]
+    for part in found:
+        found += [n for n in ast.iter_child_nodes(part) if not isinstance(n, (*_FUNCTIONS, ast.Lambda))]
+    return found
 
 
 def is_fixture(function: Function) -> bool:
@@ -129,7 +136,12 @@ class Suite:
 
     def surely(self, body: list[ast.stmt], module: Module, test: Function) -> bool:
         """Return whether statements check something, whichever way they go."""
-        return any(self._statement(node, module, test) for node in body)
+        return any(self.statement(node, module, test) for node in body)
+
+    def statement(self, node: ast.stmt, module: Module, test: Function) -> bool:
+        if id(node) not in self._surely:
+            self._surely[id(node)] = self._statement(node, module, test)
+        return self._surely[id(node)]
 
     def _statement(self, node: Any, module: Module, test: Function) -> bool:
         def every(*bodies: list[ast.stmt]) -> bool:
@@ -163,7 +175,7 @@ class Suite:
     def problems(self, name: str) -> Iterator[Problem]:
         module = self.modules[name]
         for title, function in module.functions.items():
-            nodes = list(ast.walk(function))
+            nodes = nodes_of(function)
             if function.name.startswith("test_"):
                 for line, what in [*self._of_test(module, function), *skips_by_results(nodes)]:
                     yield Problem(name, line, title, what)
@@ -173,13 +185,13 @@ class Suite:
     def _of_test(self, module: Module, test: Function) -> Iterator[tuple[int, str]]:
         if not self.surely(test.body, module, test):
             yield test.lineno, "may end without an assertion"
-        used = {n.id for part in test.body for n in ast.walk(part) if isinstance(n, ast.Name)}
+        used = {n.id for n in nodes_of(test) if isinstance(n, ast.Name) and n.lineno >= test.body[0].lineno}
         for argument in [*test.args.args, *test.args.kwonlyargs]:
             found = self.function(argument.arg, module, test)
-            acts = found is not None and any(isinstance(n, ast.Yield) for n in ast.walk(found[1]))
+            acts = found is not None and any(isinstance(n, ast.Yield) for n in nodes_of(found[1]))
             if argument.arg not in {*used, "self"} and not acts:
                 yield argument.lineno, f"the parameter {argument.arg} is not used"
-        first = min((s.lineno for s in test.body if self._statement(s, module, test)), default=0)
+        first = min((s.lineno for s in test.body if self.statement(s, module, test)), default=0)
         for node in [n for s in test.body if s.lineno < first and not isinstance(s, Function) for n in own(s)]:
             for block in [getattr(node, part, ()) for part in ("body", "orelse", "finalbody")]:
                 returns = isinstance(block, list) and bool(block) and isinstance(block[-1], ast.Return)
@@ -196,7 +208,7 @@ def may_be_empty(node: ast.expr, test: Function, depth: int = 4) -> bool:
     if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
         return any(g.ifs or may_be_empty(g.iter, test, depth - 1) for g in node.generators)
     if isinstance(node, ast.Name):
-        given = [n.value for n in ast.walk(test) if isinstance(n, ast.Assign) and dotted(n.targets[0]) == node.id]
+        given = [n.value for n in nodes_of(test) if isinstance(n, ast.Assign) and dotted(n.targets[0]) == node.id]
         return len(given) == 1 and depth > 0 and may_be_empty(given[0], test, depth - 1)
     if isinstance(node, ast.Tuple | ast.List):
         return all(isinstance(e, ast.Starred) and may_be_empty(e.value, test, depth - 1) for e in node.elts)

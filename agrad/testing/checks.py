@@ -45,13 +45,12 @@ def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: Arrays, seed: Seed) -> None:
     """Check second derivatives on a backend against NumPy, with dtype and device."""
 
-    def drawn(g: Function, at: Arrays) -> tuple[Arrays, Arrays]:
-        rng = seed()
+    def drawn(g: Function, at: Arrays, rng: np.random.Generator) -> tuple[Arrays, Arrays]:
         return random_like(outputs(g(*at)), rng), random_like(at, rng)
 
-    weights, vs = drawn(on_host, host_xs)
-    expected = list(agrad.jvp(slope_of(on_host, host_xs, weights), tuple(host_xs), tuple(vs))[1])
-    for way, parts in second_derivatives(f, xs, *drawn(f, xs)).items():
+    weights, vs = drawn(on_host, host_xs, seed())
+    expected = agrad.jvp(slope_of(on_host, host_xs, weights), tuple(host_xs), tuple(vs))[1]
+    for way, parts in second_derivatives(f, xs, *drawn(f, xs, seed())).items():
         for i, (part, want) in enumerate(zip(parts, expected, strict=True)):
             check_like(part, xs[i], f"second order, {way}, argument {i}")
             assert_close(part, want, f"second order, {way}, argument {i}", 1e-9, 1 + norm(expected))
