@@ -92,6 +92,7 @@ class Suite:
     def __init__(self, sources: dict[str, str]) -> None:
         self.modules = {name: Module(source) for name, source in sources.items()}
         self._surely: dict[int, bool] = {}
+        self._statements: dict[int, bool] = {}
         shared = [m for name, m in self.modules.items() if not name.startswith("test_")]
         self.fixtures = {name: (m, f) for m in shared for name, f in m.functions.items() if is_fixture(f)}
 
@@ -139,9 +140,9 @@ class Suite:
         return any(self.statement(node, module, test) for node in body)
 
     def statement(self, node: ast.stmt, module: Module, test: Function) -> bool:
-        if id(node) not in self._surely:
-            self._surely[id(node)] = self._statement(node, module, test)
-        return self._surely[id(node)]
+        if id(node) not in self._statements:
+            self._statements[id(node)] = self._statement(node, module, test)
+        return self._statements[id(node)]
 
     def _statement(self, node: Any, module: Module, test: Function) -> bool:
         def every(*bodies: list[ast.stmt]) -> bool:
