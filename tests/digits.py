@@ -1,12 +1,8 @@
-"""The errors of first and second derivatives over the whole range of float64 and float32.
-
-``PYTHONPATH=.:tests python tests/digits.py [backend]`` prints the worst of each function.
-"""
+"""The errors of first and second derivatives over the whole range of float64 and float32."""
 
 import inspect
 import json
 import math
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -115,18 +111,3 @@ def off(got: np.ndarray, reference: np.ndarray, info: Any) -> np.ndarray:
         tiny = (np.abs(reference) < float(info.tiny)) & (np.abs(got) <= 2 * float(info.tiny))
         # one that lies within the last digits of the greatest number may round to infinity
     return np.where((got == reference) | tiny, 0.0, np.where(np.isnan(off), np.inf, off))
-
-
-if __name__ == "__main__":
-    (backend,) = sys.argv[1:2] or ["numpy"]
-    if backend == "jax":
-        agrad.set_backend("jax")
-    for missing in functions().keys() - REFERENCES.keys():
-        print("no reference:", missing)
-    for dtype in BOUND:
-        for name in REFERENCES:
-            x, found = errors(name, backend, dtype)
-            for order, part in enumerate(found, 1):
-                wrong = (part > BOUND[dtype]) & ~known(name, order, x)
-                if wrong.any():
-                    print(dtype, name, order, dict(zip(x[wrong].tolist(), part[wrong].tolist(), strict=True)))

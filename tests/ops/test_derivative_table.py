@@ -1,7 +1,5 @@
 """The page of derivatives says what the tests do, and has no hole."""
 
-from pathlib import Path
-
 import derivative_table as page
 import pytest
 import test_cases
@@ -48,21 +46,6 @@ def test_a_function_without_rows_or_with_a_mode_untested_is_a_hole(monkeypatch: 
     finally:
         page.proofs.cache_clear()
         page.shown.cache_clear()
-
-
-def test_a_run_is_held_against_the_page(tmp_path: Path) -> None:
-    report = tmp_path / "report.xml"
-    proof = next(proof for proof in page.proofs() if proof.name == "test_second_order")
-    tests = [page.identity(p, case, "numpy") for p in page.proofs() for case in page.runs(p, "numpy")]
-    good = page.identity(proof, proof.cases[0], "numpy")
-    lines = "".join(f'<testcase name="{test}"/>' for test in tests if test != good)
-    report.write_text(f"<testsuites><testsuite>{lines}</testsuite></testsuites>")
-    assert page.not_passed(report, ["numpy"]) == [good]
-    failed = f'<testcase name="{good}"><failure/></testcase>'
-    report.write_text(f"<testsuites><testsuite>{lines}{failed}</testsuite></testsuites>")
-    assert page.not_passed(report, ["numpy"]) == [good]
-    report.write_text(f'<testsuites><testsuite>{lines}<testcase name="{good}"/></testsuite></testsuites>')
-    assert page.not_passed(report, ["numpy"]) == []
 
 
 def test_the_names_of_cases_are_distinct() -> None:
