@@ -8,10 +8,7 @@ from agrad.jit.lower.numpy import groups
 from agrad.jit.passes.decompose import decomposed
 from agrad.jit.passes.fusion import with_groups
 
-ANY_SIZE = {
-    "operations written out": decomposed(1),
-    "fusion": with_groups(1, broadcasts=True),
-}
+ANY_SIZE = {"operations written out": decomposed(1), "fusion": with_groups(1, broadcasts=True)}
 
 
 def use_small_blocks(monkeypatch: pytest.MonkeyPatch, size: int = 2) -> None:
