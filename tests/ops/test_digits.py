@@ -31,7 +31,7 @@ ROUGH_IN_JAX = {"tanh", "gelu, tanh", "nn.functional.mish", "nn.functional.tanhs
                 "special.exp1", "special.expi"}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in REFERENCES if name != "imag"])  # other libraries have no real one
+@pytest.mark.parametrize("name", [n for n in REFERENCES if n != "imag"])  # other libraries have no real one
 def test_on_a_backend_in_both_modes(name: str, backend: str) -> None:
     if backend == "jax" and name in ROUGH_IN_JAX:
         pytest.skip("the function of JAX has fewer digits")
