@@ -290,3 +290,9 @@ def test_kinds_of_dtypes_are_numpys(name: str, backend: str) -> None:
 def test_astype_loses_no_gradient(dtype: Any) -> None:
     with pytest.raises(DtypeError, match=r"astype: dtype of a floating-point Tensor must be .*cast x\.detach"):
         agrad.grad(lambda x: agrad.sum(agrad.astype(x, dtype) * 2.0))(np.ones(2))
+
+
+def test_cross_entropy_of_more_axes(backend: str) -> None:
+    losses = agrad.cross_entropy(leaf(LOGITS), agrad.asarray(LABELS), reduction="none")
+    many = agrad.cross_entropy(leaf([LOGITS, LOGITS]), agrad.asarray([LABELS, LABELS]), reduction="none")
+    assert_close(many, np.stack([host(losses)] * 2), "losses")

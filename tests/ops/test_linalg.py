@@ -283,3 +283,11 @@ def test_lengths_of_several_axes() -> None:
     got = agrad.fft.fftn(x + 0j, s=(5, -1))
     assert_close(got, np.fft.fftn(x, s=(5, 4), axes=(1, 2)), "s alone is of the last axes, -1 the whole length", 1e-13)
     assert_close(agrad.fft.irfftn(x + 0j, s=(3, 5), axes=(2, 0)), np.fft.irfftn(x, s=(3, 5), axes=(2, 0)), "s", 1e-13)
+
+
+def test_the_power_0_is_the_identity(place: Any) -> None:
+    for shape in ((2, 3, 3), (2, 0, 0)):
+        x = agrad.asarray(place(np.ones(shape)), requires_grad=True)
+        found = agrad.linalg.matrix_power(x, 0)
+        assert_close(found, np.linalg.matrix_power(np.ones(shape), 0), "value", 0.0)
+        assert not (x.size and found.requires_grad)
