@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as command
-from bench import common, draws, train
+from bench import common, conv, draws, loops, ops, train, transforms, users
 
 
 class Worker(threading.Thread):
@@ -37,12 +37,15 @@ class Worker(threading.Thread):
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Return the exit code and the texts of a run in this process.
 
-    There are no rests between samples.
+    There are no rests between samples, and one new process is timed.
     """
     context = types.SimpleNamespace(Pipe=multiprocessing.Pipe, Process=Worker)
     monkeypatch.setattr(common.multiprocessing, "get_context", lambda method: context)
     monkeypatch.setattr(common, "SETTLE", 0.0)
     monkeypatch.setattr(common.Remote, "pause", 0.0)
+    for suite in (conv, loops, ops, transforms, users):
+        monkeypatch.setattr(suite, "REST", 0.0)
+    monkeypatch.setattr(users, "STARTS", {"numpy": users.STARTS["numpy"]})
     monkeypatch.setattr(draws, "COUNT", 10_000)
     monkeypatch.setattr(train, "PASSED", 2_000)
     monkeypatch.setattr("agrad.backends._process", [])

@@ -5,17 +5,7 @@ from typing import Any
 
 import numpy as np
 from cases_linalg import hermitian, where_there
-from table import (
-    complex_matrix,
-    complex_normal,
-    composite,
-    constant,
-    ex,
-    normal,
-    off_zero,
-    square_matrix,
-    values,
-)
+from table import complex_matrix, complex_normal, composite, constant, ex, normal, off_zero, square_matrix, values
 
 import agrad
 

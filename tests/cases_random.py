@@ -117,13 +117,7 @@ _draws(
     ex("empty", ZERO, low=0, high=3, shape=(0,), dtype="int32"),
     constant=True,
 )
-_draws(
-    "random_permutation",
-    ex("of ten", KEY, n=10),
-    ex("of one", ZERO, n=1),
-    ex("of none", ZERO, n=0),
-    constant=True,
-)
+_draws("random_permutation", ex("of ten", KEY, n=10), ex("of one", ZERO, n=1), ex("of none", ZERO, n=0), constant=True)
 _draws(
     "random_normal",
     ex("double", KEY, shape=(3, 5), dtype="float64"),

@@ -1,19 +1,7 @@
 """The rows of the standard's functions outside linalg and fft: sorting, sets, ..."""
 
 import numpy as np
-from table import (
-    binary,
-    complex_normal,
-    composite,
-    constant,
-    distinct,
-    ex,
-    itself,
-    normal,
-    off_zero,
-    row,
-    values,
-)
+from table import binary, complex_normal, composite, constant, distinct, ex, itself, normal, off_zero, row, values
 
 import agrad
 from agrad.registry import PRIMITIVES, namespace

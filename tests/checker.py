@@ -163,11 +163,7 @@ EXACT: tuple[Callable[[Function, Arrays, np.random.Generator], Any], ...] = (
 )
 """Checks that hold on kinks too."""
 
-DIFFERENTIAL: tuple[Callable[[Function, Arrays, np.random.Generator], Any], ...] = (
-    check_vjp,
-    check_jvp,
-    check_second,
-)
+DIFFERENTIAL: tuple[Callable[[Function, Arrays, np.random.Generator], Any], ...] = (check_vjp, check_jvp, check_second)
 """Checks against finite differences, away from kinks."""
 
 

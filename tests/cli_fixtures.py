@@ -38,16 +38,6 @@ def folder(tmp_path_factory):
 def model(folder):
     """Return a model trained on flowers.csv."""
     path = folder / "flowers.safetensors"
-    words = [
-        "train",
-        "--data",
-        str(folder / "flowers.csv"),
-        "--label",
-        "kind",
-        "--hidden",
-        "8",
-        "--epochs",
-        "30",
-    ]
+    words = ["train", "--data", str(folder / "flowers.csv"), "--label", "kind", "--hidden", "8", "--epochs", "30"]
     assert main([*words, "--lr", "0.02", "--quiet", "--save", str(path)]) == 0
     return path

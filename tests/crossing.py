@@ -84,12 +84,7 @@ def part(names: Sequence[str], round_: int, one_in: int) -> set[str]:
 
 
 def crossed(
-    test: str,
-    cases: Sequence[Named],
-    backends: Sequence[str],
-    round_: int | None,
-    whole: bool = False,
-    few: int = FEW,
+    test: str, cases: Sequence[Named], backends: Sequence[str], round_: int | None, whole: bool = False, few: int = FEW
 ) -> Iterator[tuple[str, Named]]:
     """Return backends and cases of a test in a round; all if ``round_`` is None.
 

@@ -4,15 +4,12 @@
 
 The counts are of the examples that the tests of ``test_cases.py`` marked with ``shows`` take: what is skipped where an
 array library lacks the function is not counted. Columns of backends that are not installed stay as they are.
-``--against report.xml`` compares instead with what a run did (``pytest tests/ops/test_cases.py --backend all --thorough
---junitxml=report.xml``): each test that a count stands for is in it and has passed.
 """
 
 import argparse
 import importlib.util
 import inspect
 import sys
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from crossing import SECOND_DEVICE
 from standard_names import EXTRAS_WITHOUT_DERIVATIVE, STANDARD, WITHOUT_DERIVATIVE
 from table import COMPOSITES, ROWS, Case, Row, named
 
@@ -283,40 +279,12 @@ def installed() -> list[str]:
     return [name for name, module in modules.items() if importlib.util.find_spec(module)] + [NEVER_RUN]
 
 
-# ---------------------------------------------------------------- against a run
-
-
-def identity(proof: Proof, case: Case, backend: str) -> str:
-    """Return the id that pytest gives a test."""
-    label = case.name.replace(" ", "_")
-    name = SECOND_DEVICE.get(backend, backend)
-    return f"{proof.name}[{label}]" if proof.backends == ("numpy",) else f"{proof.name}[{name}-{label}]"
-
-
-def not_passed(report: Path, backends: Iterable[str]) -> list[str]:
-    """Return the counted tests that did not pass in a run, or were not in it."""
-    passed = {case.get("name") for case in ElementTree.parse(report).getroot().iter("testcase") if not len(case)}
-    expected = [
-        identity(proof, case, backend)
-        for backend in backends
-        for proof in proofs()
-        for case in runs(proof, backend)
-        if case.name in shown(backend)[0].get(case.row.primitive, {}).get(proof.modes[0], ())
-    ]
-    return sorted(set(expected) - passed)
-
-
 def main(arguments: list[str] | None = None, write: Callable[[str], Any] = PAGE.write_text) -> int:
     """Run the command, and return the exit status."""
     parser = argparse.ArgumentParser(description="Write docs/derivatives.md from the tests.")
-    parser.add_argument("--against", type=Path, metavar="REPORT", help="compare with a JUnit report of a run instead")
     parser.add_argument("--backend", action="append", choices=BACKENDS, help="these only (default: the installed)")
     options = parser.parse_args(arguments)
     backends = options.backend or installed()
-    if options.against:
-        wrong = not_passed(options.against, [name for name in backends if name != NEVER_RUN])
-        print(*[f"not passed: {test}" for test in wrong], f"{len(wrong)} tests behind the page did not pass", sep="\n")
-        return int(bool(wrong))
     write(page(backends, PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""))
     found = {name for backend in backends for names in sections().values() for name in holes(names, backend)}
     print(*[f"hole: {name}" for name in sorted(found)], f"{len(found)} holes", sep="\n")

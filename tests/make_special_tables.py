@@ -54,10 +54,7 @@ def _hankel(order: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
         phase = x - mp.pi * (mp.mpf(order) / 2 + mp.mpf(1) / 4)
         size = mp.sqrt(mp.pi * x / 2)
         j, y = mp.besselj(order, x), mp.bessely(order, x)
-        return (
-            size * (j * mp.cos(phase) + y * mp.sin(phase)),
-            x * size * (y * mp.cos(phase) - j * mp.sin(phase)),
-        )
+        return (size * (j * mp.cos(phase) + y * mp.sin(phase)), x * size * (y * mp.cos(phase) - j * mp.sin(phase)))
 
     return lambda u: both(u)[0], lambda u: both(u)[1]
 

@@ -1,12 +1,7 @@
-"""The distance of special functions and derivatives to mpmath's values.
-
-``PYTHONPATH=.:tests python tests/special_accuracy.py [backend ...]`` prints the worst relative error of each quantity;
-``generic`` is NumPy without SciPy.
-"""
+"""The distance of special functions and derivatives to mpmath's values; ``generic`` is NumPy without SciPy."""
 
 import json
 import math
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -94,21 +89,3 @@ def _of_order(n: int, label: str, x: Any) -> Any:
     for _ in range(0 if label == "value" else len(label) - 1):
         f = (lambda inner: lambda at: agrad.grad(lambda z: agrad.sum(inner(z)))(at))(f)
     return f(x)
-
-
-def main(backends: list[str]) -> None:
-    for backend in backends:
-        if backend == "jax":
-            agrad.set_backend("jax")
-        for name in TABLE:
-            found = []
-            for label, points, off in quantities(name, backend):
-                with np.errstate(all="ignore"):
-                    worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
-                found.append(f"{label} {off[worst]:.1e} {tuple(points[worst].tolist())}")
-            print(f"{backend:8} {name:10} " + "; ".join(found), flush=True)
-
-
-if __name__ == "__main__":
-    np.seterr(all="ignore")
-    main(sys.argv[1:] or ["numpy"])

@@ -43,7 +43,5 @@ _NAMES = {
 WITHOUT_DERIVATIVE: dict[str, str] = {name: reason for reason, names in _NAMES.items() for name in names.split()}
 """Functions of the standard without a derivative, with the reason. All others have one, in every order."""
 
-EXTRAS_WITHOUT_DERIVATIVE: dict[str, str] = {
-    "cast": "converts to integers or Booleans",
-}
+EXTRAS_WITHOUT_DERIVATIVE: dict[str, str] = {"cast": "converts to integers or Booleans"}
 """Functions beyond the standard without a derivative, with the reason."""

@@ -279,12 +279,7 @@ def _labelled(name: str, examples: tuple[Example, ...]) -> tuple[Example, ...]:
 
 
 def unary(name: str, draw: Callable[..., Input], complex_draw: Callable[..., Input] | None = None, **more: Any) -> None:
-    examples = [
-        ex("matrix", draw(2, 3)),
-        ex("0-d", draw()),
-        ex("empty", draw(0, 2)),
-        ex("batch", draw(2, 1, 3)),
-    ]
+    examples = [ex("matrix", draw(2, 3)), ex("0-d", draw()), ex("empty", draw(0, 2)), ex("batch", draw(2, 1, 3))]
     if complex_draw is not None:
         examples += [ex("complex", complex_draw(2, 3)), ex("complex 0-d", complex_draw())]
     row(name, *examples, **more)
@@ -332,10 +327,7 @@ def binary(
 def itself(name: str, draw: Callable[..., Input]) -> Example:
     function = named(agrad, name)
     return ex(
-        "the same array twice",
-        draw(2, 3),
-        call=lambda x: function(x, x),
-        reference=lambda xp, x: named(xp, name)(x, x),
+        "the same array twice", draw(2, 3), call=lambda x: function(x, x), reference=lambda xp, x: named(xp, name)(x, x)
     )
 
 

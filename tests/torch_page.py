@@ -67,9 +67,7 @@ DIFFERS = {
         "clip_grad_norm_": "gradients are replaced, not written into",
         "clip_grad_value_": "gradients are replaced, not written into",
     },
-    "torch.utils.data": {
-        "DataLoader": "threads instead of processes, `seed=` instead of `generator`",
-    },
+    "torch.utils.data": {"DataLoader": "threads instead of processes, `seed=` instead of `generator`"},
 }
 """What signatures do not show, by section and names."""
 MISSING = {

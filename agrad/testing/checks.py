@@ -25,6 +25,7 @@ from agrad.testing.numerics import (
     random_like,
     rounding,
     second_derivatives,
+    slope_of,
     weighted,
 )
 
@@ -44,13 +45,12 @@ def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: Arrays, seed: Seed) -> None:
     """Check second derivatives on a backend against NumPy, with dtype and device."""
 
-    def found(g: Function, at: Arrays) -> dict[str, list[Any]]:
-        rng = seed()
-        weights, vs = random_like(outputs(g(*at)), rng), random_like(at, rng)
-        return second_derivatives(g, at, weights, vs)
+    def drawn(g: Function, at: Arrays, rng: np.random.Generator) -> tuple[Arrays, Arrays]:
+        return random_like(outputs(g(*at)), rng), random_like(at, rng)
 
-    expected = found(on_host, host_xs)["forward over reverse"]
-    for way, parts in found(f, xs).items():
+    weights, vs = drawn(on_host, host_xs, seed())
+    expected = agrad.jvp(slope_of(on_host, host_xs, weights), tuple(host_xs), tuple(vs))[1]
+    for way, parts in second_derivatives(f, xs, *drawn(f, xs, seed())).items():
         for i, (part, want) in enumerate(zip(parts, expected, strict=True)):
             check_like(part, xs[i], f"second order, {way}, argument {i}")
             assert_close(part, want, f"second order, {way}, argument {i}", 1e-9, 1 + norm(expected))

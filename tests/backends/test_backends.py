@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 import agrad
 import agrad.backends as backends
 from agrad.backends.base import Backend
-from agrad.errors import (
-    DeviceUnavailableError,
-    DtypeError,
-    OperandError,
-    ShapeError,
-)
+from agrad.errors import DeviceUnavailableError, DtypeError, OperandError, ShapeError
 from agrad.shapes import ARRAY, broadcasts_to
 
 NAMES = ("numpy", "array_api_strict", "torch", "jax", "dask", "cupy")
@@ -255,8 +250,7 @@ def own(backend: Backend, a: object, device: object = None) -> object:
 
 
 @pytest.mark.parametrize(
-    "dtype",
-    ["bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"],
+    "dtype", ["bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"]
 )
 def test_scatter_add_keeps_every_dtype_and_accumulates(backend: Backend, dtype: str) -> None:
     values = np.arange(1, 13).reshape(3, 4)
@@ -319,8 +313,7 @@ def test_an_index_out_of_range_is_an_error(backend: Backend, index: tuple, on_ho
 
 
 @pytest.mark.parametrize(
-    "dtype",
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128"],
+    "dtype", ["bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128"]
 )
 def test_the_way_to_the_library_and_back(backend: Backend, dtype: str) -> None:
     for shape, device in itertools.product([(), (3,), (2, 0), (2, 3, 4)], some_devices(backend)):
@@ -416,10 +409,7 @@ def test_jax_indexes_under_its_own_trace() -> None:
     backend = backends.load("jax")
     import jax
 
-    x, i = (
-        own(backend, np.arange(6, dtype=np.float32).reshape(3, 2)),
-        own(backend, np.array([2, 0, 2], np.int32)),
-    )
+    x, i = (own(backend, np.arange(6, dtype=np.float32).reshape(3, 2)), own(backend, np.array([2, 0, 2], np.int32)))
 
     def traced(x: object, i: object) -> tuple:
         assert backends.backend_of(x) is backend and backend.device_of(x) == backend.default_device()

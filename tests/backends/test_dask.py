@@ -176,16 +176,6 @@ def test_other_mixtures_are_errors() -> None:
         agrad.matmul(in_chunks(ROWS, 20, 4), torch.ones(4, dtype=torch.float64))
 
 
-@pytest.mark.needs("scipy")
-def test_scipy_minimizes_a_function_of_chunks() -> None:
-    optimize = pytest.importorskip("scipy.optimize")
-    true = np.array([1.0, -2.0, 0.5, 3.0])
-    X, y = in_chunks(ROWS, 20, 4), in_chunks(ROWS @ true, 20)
-    f = agrad.value_and_grad(lambda w: agrad.mean((X @ w - y) ** 2))
-    found = optimize.minimize(f, np.zeros(4), jac=True, method="BFGS", options={"gtol": 1e-10})
-    np.testing.assert_allclose(found.x, true, rtol=1e-8)
-
-
 # ------------------------------------------------------------------ loops, and Dask's own functions
 
 

@@ -19,12 +19,7 @@ SIZES, ROWS = (784, 256, 128, 10), 16
 WARM = 4
 """Calls until a jitted step replays: it is traced, runs plainly, is captured, and its state has settled."""
 
-FORWARD = [
-    "cublasLt RELU_AUX_BIAS",
-    "cublasLt RELU_AUX_BIAS",
-    "cublasLt BIAS",
-    "softmax_cross_entropy",
-]
+FORWARD = ["cublasLt RELU_AUX_BIAS", "cublasLt RELU_AUX_BIAS", "cublasLt BIAS", "softmax_cross_entropy"]
 BACKWARD = [
     "cupy_copy",  # the cotangent of the mean, for each row
     "softmax_cross_entropy_vjp",

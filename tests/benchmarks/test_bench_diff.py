@@ -36,19 +36,25 @@ def old(tmp_path: Path) -> Path:
     return run(tmp_path / "old.json", ROWS)
 
 
-def test_a_slowdown_is_flagged(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    new = run(tmp_path / "new.json", {**ROWS, "cos": 3e-3}, seed=50)
-    assert diff.main([str(old), str(new)]) == 1
-    said = capsys.readouterr().out
-    assert "Slower than 1.25 x" in said and "cos / agrad" in said and "1.5" in said
-    assert "sin / agrad" not in said
-    assert diff.main([str(old), str(new), "--threshold", "1.8"]) == 0
-
-
-def test_a_speedup_is_told_and_is_no_failure(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    new = run(tmp_path / "new.json", {**ROWS, "cos": 1e-3}, seed=50)
-    assert diff.main([str(old), str(new)]) == 0
-    assert "Faster than" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("ours", "machine", "options", "code", "said"),
+    [
+        ({"cos": 3e-3}, 1.0, [], 1, ["Slower than 1.25 x", "cos / agrad", "1.5"]),
+        ({"cos": 3e-3}, 1.0, ["--threshold", "1.8"], 0, []),
+        ({"cos": 1e-3}, 1.0, [], 0, ["Faster than"]),
+        ({}, 2.0, [], 0, ["took 2.0"]),
+        ({}, 2.0, ["--absolute"], 1, []),
+        ({"tan": 1e-3}, 1.0, [], 0, ["4 rows of agrad compared; 1 are in one run only"]),
+    ],
+)
+def test_runs_are_compared(
+    ours: Any, machine: float, options: Any, code: int, said: Any, old: Path, tmp_path: Path, capsys: Any
+) -> None:
+    new = run(tmp_path / "new.json", ROWS | ours, machine, seed=50)
+    assert diff.main([str(old), str(new), *options]) == code
+    out = capsys.readouterr().out
+    assert all(text in out for text in said)
+    assert ("sin / agrad" in out) is ("--absolute" in options)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -90,28 +96,24 @@ def test_the_committed_runs_can_be_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
+    ("content", "options", "what"),
     [
-        (None, "No such file"),
-        ("{", "no JSON"),
-        ("[1]", "no run of a suite"),
-        ('{"seconds": {}}', "no run of a suite"),
-        ('{"seconds": {"a": {"PyTorch eager": [1.0]}}}', "no row of agrad in common"),
+        (None, [], "No such file"),
+        ("{", [], "no JSON"),
+        ("[1]", [], "no run of a suite"),
+        ('{"seconds": {}}', [], "no run of a suite"),
+        ('{"seconds": {"a": {"PyTorch eager": [1.0]}}}', [], "no row of agrad in common"),
+        ("", ["--threshold", "0.9"], "above 1"),
     ],
 )
-def test_what_is_no_run_is_a_clear_error(
-    content: Any, what: str, old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_bad_input_is_a_clear_error(
+    content: Any, options: list[str], what: str, old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "wrong.json"
     if content is not None:
         file.write_text(content)
-    assert diff.main([str(old), str(file)]) == 2
+    assert diff.main([str(old), str(file), *options]) == 2
     assert what in capsys.readouterr().err
-
-
-def test_a_threshold_is_above_one(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert diff.main([str(old), str(old), "--threshold", "0.9"]) == 2
-    assert "above 1" in capsys.readouterr().err
 
 
 @pytest.mark.needs("matplotlib")

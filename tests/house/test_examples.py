@@ -5,7 +5,6 @@ import importlib.util
 import math
 import os
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -184,35 +183,6 @@ def test_two_layers(capsys: pytest.CaptureFixture[str]) -> None:
     assert "W1" in capsys.readouterr().out
 
 
-def test_the_gradients_of_two_layers_are_those_on_paper() -> None:
-    module = load(CLASSICS / "two_layers.py")
-    p = module.make_parameters(hidden=3, outputs=2)
-    module.cross_entropy(p).backward()
-    W1, b1, W2, b2 = (p[name].detach().numpy() for name in ("W1", "b1", "W2", "b2"))
-    hidden = np.tanh(module.INPUTS @ W1 + b1)
-    logits = hidden @ W2 + b2
-    e = np.exp(logits)
-    g = (e / e.sum(axis=1, keepdims=True) - np.eye(2)[module.CLASSES]) / 4
-    g_hidden = g @ W2.T * (1 - hidden**2)
-    for name, expected in {
-        "W1": module.INPUTS.T @ g_hidden,
-        "b1": g_hidden.sum(axis=0),
-        "W2": hidden.T @ g,
-        "b2": g.sum(axis=0),
-    }.items():
-        np.testing.assert_allclose(p[name].grad.numpy(), expected, rtol=1e-12, atol=1e-15)
-
-
-def test_two_layers_draws_its_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dot = tmp_path / "dot"
-    dot.write_text("#!/bin/sh\ncat\n", encoding="utf-8")
-    dot.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    target = tmp_path / "graph.svg"
-    found = load(CLASSICS / "two_layers.py").main(svg=str(target), steps=1)
-    assert target.read_text(encoding="utf-8") == found["dot"]
-
-
 def test_convolutions() -> None:
     # after three epochs fewer digits are told than are asked for
     done = started(CLASSICS / "convolutions.py", "--epochs", "3")
@@ -258,7 +228,7 @@ def test_mnist() -> None:
     assert accuracies[-1] > 90
 
 
-REACHED = {"lstm": (150, 0.9), "transformer": (250, 0.95)}
+REACHED = {"lstm": (110, 0.9), "transformer": (170, 0.95)}
 """Steps of training, and the share of the baseline's bits a character of held out text that they fall below."""
 
 
@@ -289,6 +259,8 @@ def test_on_another_backend() -> None:
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 TUTORIALS_NEED = {"10_any_library": ("mparray", "ndonnx", "onnxruntime")}
 """What a tutorial needs besides Matplotlib."""
+SMALLER = {"07_implicit_odes": ("range(6)", "range(2)"), "08_likelihood_hmc": ("10, 2000", "10, 300")}
+"""What the test replaces in a tutorial, to compute less."""
 
 
 @pytest.mark.parametrize(
@@ -302,10 +274,13 @@ def test_a_tutorial_runs(file: Path, capsys: pytest.CaptureFixture[str]) -> None
     import matplotlib.pyplot as plt
 
     plt.switch_backend("Agg")
+    old, new = SMALLER.get(file.stem, ("", ""))
+    text = file.read_text(encoding="utf-8")
+    assert old in text
     shown = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plt, "show", lambda: shown.append(plt.get_fignums()))
-        runpy.run_path(str(file), run_name="__main__")
+        exec(compile(text.replace(old, new) if old else text, str(file), "exec"), {"__name__": "__main__"})
     plt.close("all")
     assert shown
     assert capsys.readouterr().out

@@ -82,14 +82,14 @@ def floor_of(module: str) -> int:
     return FLOORS[module]
 
 
-def imported(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
+def imported(tree: ast.Module, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
     """Every module an import statement names, with its line; of ``from a import b``, ``a.b`` where that is a module.
 
     The face names packages that stand on it for type checkers: these imports do not run.
     """
-    unrun = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "_typing.TYPE_CHECKING"]
+    unrun = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "_typing.TYPE_CHECKING"]
     skipped = {node for check in unrun for node in ast.walk(check)}
-    for node in (node for node in ast.walk(tree) if node not in skipped):
+    for node in (node for node in nodes_of(tree) if node not in skipped):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -108,6 +108,12 @@ def imported(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int
 def is_module(name: str) -> bool:
     path = ROOT.parent.joinpath(*name.split("."))
     return name.startswith("agrad") and (path.with_suffix(".py").exists() or (path / "__init__.py").exists())
+
+
+@cache
+def nodes_of(tree: ast.Module) -> list[ast.AST]:
+    """Return all nodes of a file, which several tests look at."""
+    return list(ast.walk(tree))
 
 
 @cache
@@ -159,7 +165,7 @@ def names_a_library(file: Path) -> Iterator[str]:
             yield f"{place(file, line)} imports {name}"
         if name.startswith("agrad.") and floor_of(name) > 5:
             yield f"{place(file, line)} imports {name}"
-    for rule in ast.walk(tree_of(file)):
+    for rule in nodes_of(tree_of(file)):
         if isinstance(rule, ast.Lambda | ast.FunctionDef) and {"g", "t", "g_loss", "g_lse"} & {
             a.arg for a in (*rule.args.args, *rule.args.posonlyargs)
         }:
@@ -177,7 +183,7 @@ def test_the_calculus_imports_the_notation_and_no_backend() -> None:
 
 def inner_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """The imports inside functions, with their lines."""
-    for function in ast.walk(tree):
+    for function in nodes_of(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             for node in ast.walk(function):
                 if isinstance(node, ast.Import | ast.ImportFrom):

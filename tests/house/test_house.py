@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from test_floors import FILES, examples_in, imported, module_of, place, tree_of
+from test_floors import FILES, examples_in, imported, module_of, nodes_of, place, tree_of
 
 import agrad
 from agrad.engine.operation import KINDS, Operation
@@ -53,7 +53,7 @@ NO_FIRST_LINE = re.compile(r"(What|Whether|Who|Whose|How|Where|Why)\b")
 def lines_of_code(file: Path) -> int:
     """Count the lines that are no docstring, no example of one, no comment and not blank."""
     texts: set[int] = set()
-    for node in ast.walk(tree_of(file)):
+    for node in nodes_of(tree_of(file)):
         text = getattr(node.value if isinstance(node, ast.Expr) else node, "value", None)
         if isinstance(text, str) and (isinstance(node, ast.Expr) or ">>> " in text):
             texts.update(range(node.lineno, node.end_lineno + 1))  # type: ignore[attr-defined]
@@ -68,7 +68,7 @@ def sizes() -> Iterator[tuple[str, str, int]]:
         lines = len(text.splitlines())
         yield "lines of a file", str(file), lines - (examples_in(text) if lines > LIMITS["lines of a file"] else 0)
     for file in FILES:
-        for node in ast.walk(tree_of(file)):
+        for node in nodes_of(tree_of(file)):
             if isinstance(node, ast.FunctionDef):
                 yield "lines of a function", f"{place(file, node)} {node.name}", length(node)
         for line, first in documented(tree_of(file)):
@@ -91,9 +91,9 @@ def test_lines_of_code_are_counted(tmp_path: Path) -> None:
     assert lines_of_code(file) == 6
 
 
-def calls(tree: ast.AST) -> Iterator[Any]:
+def calls(tree: ast.Module) -> Iterator[Any]:
     """Yield the calls of plain names."""
-    yield from (n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
+    yield from (n for n in nodes_of(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
 
 
 def test_one_file_writes_code() -> None:
@@ -104,9 +104,9 @@ def test_one_file_writes_code() -> None:
 OPERATIONS = {name.rpartition(".")[2] for name in PRIMITIVES} | set(PRIMITIVES)
 
 
-def compared(tree: ast.AST) -> Iterator[ast.expr]:
+def compared(tree: ast.Module) -> Iterator[ast.expr]:
     """Yield what is compared, and keys of dictionaries and entries of sets."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         found: list[Any] = []
         if isinstance(node, ast.Compare):
             found = [node.left, *node.comparators]
@@ -120,7 +120,7 @@ def compared(tree: ast.AST) -> Iterator[ast.expr]:
             yield from value.elts if isinstance(value, ast.Tuple | ast.List | ast.Set) else [value]
 
 
-def names_of_operations(tree: ast.AST) -> list[tuple[int, str]]:
+def names_of_operations(tree: ast.Module) -> list[tuple[int, str]]:
     return [
         (node.lineno, node.value)
         for node in compared(tree)
@@ -148,8 +148,8 @@ The C expressions of operations are kernels of CuPy.
 
 def strings_of_operations(tree: ast.Module) -> list[tuple[int, str]]:
     """Return the strings that are names of operations, of their rules, or of operations joined with others."""
-    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in texts]
+    texts = {id(node.value) for node in nodes_of(tree) if isinstance(node, ast.Expr)}
+    constants = [node for node in nodes_of(tree) if isinstance(node, ast.Constant) and id(node) not in texts]
     found = [(node.lineno, node.value) for node in constants if isinstance(node.value, str)]
     return [(line, name) for line, name in found if re.split(r"\.vjp:| of a | and its ", name)[0] in OPERATIONS - KINDS]
 
@@ -207,7 +207,7 @@ def test_every_operation_is_an_operation() -> None:
     signs = {"function_of", "pullback_of", "decomposed"}
     strange = []
     for file in FILES:
-        for node in ast.walk(tree_of(file)):
+        for node in nodes_of(tree_of(file)):
             if isinstance(node, ast.ClassDef) and node.name != Operation.__name__:
                 methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
                 bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
@@ -237,7 +237,7 @@ def length(function: ast.FunctionDef) -> int:
 
 def documented(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the first line of each docstring of something public, with its line."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             name, text = getattr(node, "name", ""), ast.get_docstring(node)
             if text and not name.startswith("_"):

@@ -37,8 +37,7 @@ SHOWN += [page for page in GUIDES if page.stem not in LEFT_OUT]
 
 
 @pytest.mark.parametrize(
-    "page",
-    [pytest.param(p, id=p.stem, marks=pytest.mark.needs(*NEEDED.get(p.stem, "").split())) for p in SHOWN],
+    "page", [pytest.param(p, id=p.stem, marks=pytest.mark.needs(*NEEDED.get(p.stem, "").split())) for p in SHOWN]
 )
 def test_programs_print_what_the_page_says(page: Path) -> None:
     scope: dict[str, object] = {"__name__": "page"}

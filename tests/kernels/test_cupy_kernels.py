@@ -5,12 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from itertools import compress, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from checker import host
+from kernel_pairs import completed, generic
 
 from agrad.backends import load
 from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
@@ -87,47 +88,32 @@ def close(got: np.ndarray, expected: np.ndarray, dtype: np.dtype) -> None:
     np.testing.assert_allclose(got, np.asarray(expected, dtype=dtype), rtol=digits, atol=digits)
 
 
-def slope(f: Callable, x: np.ndarray) -> np.ndarray:
-    """df/dx of an elementwise function of float64 numbers, by a complex step or a central difference."""
-    h = 1e-5
-    return (f(x - 2 * h) - 8 * f(x - h) + 8 * f(x + h) - f(x + 2 * h)) / (12 * h)
-
-
-def gelu(x: np.ndarray) -> np.ndarray:
-    return np.array([v * 0.5 * math.erfc(-v / math.sqrt(2)) for v in x.ravel()]).reshape(x.shape)
-
-
-def gelu_tanh(x: np.ndarray) -> np.ndarray:
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
-
-
-ELEMENTWISE_CASES = {
-    "relu": (lambda x: np.maximum(x, 0), {}, "y"),
-    "tanh": (np.tanh, {}, "y"),
-    "sigmoid": (sigmoid, {}, "y"),
-    "gelu": (gelu, {"approximate": False}, "x"),
-    "gelu_tanh": (gelu_tanh, {"approximate": True}, "x"),
-}
+def check(name: str, dtype: np.dtype, values: dict[str, np.ndarray], **options: object) -> None:
+    """Compare the kernels of an operation with the generic code on NumPy, in double precision."""
+    wide = completed(name, {n: a.astype(float) if a.dtype == dtype else a for n, a in values.items()}, **options)
+    cotangents = [n for n in wide if n.startswith("g_") or n == "g"]
+    like, compared = {"g": "y", "g_loss": "loss", "g_lse": "lse"}, 0
+    for part, has in [("forward", ()), *(("vjp:x", has) for has in product((False, True), repeat=len(cotangents)))]:
+        if ("cupy", name, part) not in KERNELS or (part == "vjp:x" and not any(has)):
+            continue
+        given = {g: draw(dtype, *wide[like[g]].shape[::-1]).T.astype(float) for g in compress(cotangents, has)}
+        known = wide | dict.fromkeys(cotangents) | given
+        kernel, right = KERNELS["cupy", name, part], generic(name, part, known, **options)
+        arrays = [a if a is None or a.dtype != float else a.astype(dtype) for a in (known[n] for n in kernel.names)]
+        got = call(name, part, *arrays, **{n: v for n, v in options.items() if n in kernel.settings})
+        for mine, other in zip(got, right, strict=True) if isinstance(got, tuple) else [(got, right)]:
+            close(mine, other, dtype)
+            compared += 1
+    assert compared
 
 
 @pytest.mark.needs("cupy")
-@pytest.mark.parametrize("case", ELEMENTWISE_CASES)
-def test_activations(dtype: np.dtype, case: str) -> None:
-    function, settings, saved = ELEMENTWISE_CASES[case]
-    name = case.removesuffix("_tanh")
-    x = draw(dtype, 5, 7)
-    wide = x.astype(np.float64)
-    y = function(wide).astype(dtype)
-    if ("cupy", name, "forward") in KERNELS:
-        close(call(name, "forward", x, **settings), y, dtype)
-    g = draw(dtype, 7, 5).T  # not contiguous
-    got = call(name, "vjp:x", g, y if saved == "y" else x, **settings)
-    digits = 2e-6 if dtype == np.float32 else 1e-8
-    np.testing.assert_allclose(got, g * slope(function, wide), rtol=1e-8, atol=digits)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("relu", {}), ("tanh", {}), ("sigmoid", {}), ("gelu", {"approximate": False}), ("gelu", {"approximate": True})],
+)
+def test_activations(dtype: np.dtype, name: str, options: dict) -> None:
+    check(name, dtype, {"x": draw(dtype, 5, 7)}, **options)
 
 
 @pytest.mark.needs("cupy")
@@ -138,37 +124,14 @@ def test_activations_keep_their_form_far_out(dtype: np.dtype) -> None:
     np.testing.assert_array_equal(call("relu", "vjp:x", x, zero), zero)
 
 
-def log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    shifted = x.astype(np.float64) - x.max(axis=axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
-
-
 @pytest.mark.needs("cupy")
 @pytest.mark.parametrize(
     ("shape", "axis"),
-    [
-        ((1,), 0),
-        ((7,), 0),
-        ((3, 10), 1),
-        ((3, 10), 0),
-        ((2, 5, 3), 1),
-        ((2, 600), 1),
-        ((300, 2), 1),
-        ((33, 9), 1),
-    ],
+    [((1,), 0), ((7,), 0), ((3, 10), 1), ((3, 10), 0), ((2, 5, 3), 1), ((2, 600), 1), ((300, 2), 1), ((33, 9), 1)],
 )
 def test_softmax_and_log_softmax(dtype: np.dtype, shape: tuple, axis: int) -> None:
-    x, g = draw(dtype, *shape), draw(dtype, *shape)[::-1]
-    log_y = log_softmax(x, axis)
-    y = np.exp(log_y)
-    close(call("softmax", "forward", x, axis=axis), y, dtype)
-    close(call("log_softmax", "forward", x, axis=axis), log_y, dtype)
-    dot = (g * y).sum(axis=axis, keepdims=True, dtype=np.float64)
-    close(call("softmax", "vjp:x", g, y.astype(dtype), axis=axis), y * (g - dot), dtype)
-    rounded = log_y.astype(dtype)
-    total = g.sum(axis=axis, keepdims=True, dtype=np.float64)
-    expected = g - np.exp(rounded.astype(np.float64)) * total
-    close(call("log_softmax", "vjp:x", g, rounded, axis=axis), expected, dtype)
+    for name in ("softmax", "log_softmax"):
+        check(name, dtype, {"x": draw(dtype, *shape)}, axis=axis)
 
 
 @pytest.mark.needs("cupy")
@@ -187,24 +150,8 @@ def test_softmax_of_rows_that_overflow(dtype: np.dtype) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (5, 10), (40, 3), (2, 700)])
 @pytest.mark.parametrize("integers", ["int64", "uint8", "int32"])
 def test_cross_entropy(dtype: np.dtype, rows: int, columns: int, integers: str) -> None:
-    x = draw(dtype, rows, columns)
     labels = (np.arange(rows) * 7 % columns).astype(integers)
-    log_y = log_softmax(x, 1)
-    loss, lse = call("softmax_cross_entropy", "forward", x, labels)
-    chosen = np.arange(rows), labels
-    close(loss, -log_y[chosen], dtype)
-    close(lse, (x - log_y)[:, 0], dtype)
-    one_hot = np.zeros((rows, columns))
-    one_hot[chosen] = 1
-    g_loss, g_lse = draw(dtype, rows), draw(dtype, rows, 1)[:, 0]
-    y = np.exp(x - lse[:, None].astype(np.float64))
-    of_loss, of_lse = g_loss[:, None] * (y - one_hot), g_lse[:, None] * y
-    for given, expected in (
-        ((g_loss, g_lse), of_loss + of_lse),
-        ((g_loss, None), of_loss),
-        ((None, g_lse), of_lse),
-    ):
-        close(call("softmax_cross_entropy", "vjp:x", *given, x, labels, lse), expected, dtype)
+    check("softmax_cross_entropy", dtype, {"x": draw(dtype, rows, columns), "labels": labels})
 
 
 @pytest.mark.needs("cupy")
@@ -245,10 +192,10 @@ def test_guards_leave_the_rest_to_the_generic_code() -> None:
     assert not applies("adam_update", "forward", x, x, x, x[:2])
 
 
-def generic(name: str, *arrays: np.ndarray | None, **settings: object) -> tuple:
-    """An update by its own code, on NumPy in double precision."""
-    wide = [a if a is None else a.astype(np.float64) for a in arrays]
-    return PRIMITIVES[name].forward(load("numpy").xp, *wide, **settings)
+def update(name: str, *arrays: np.ndarray, **settings: object) -> tuple:
+    """Return the result of an update's generic code on NumPy, in double precision."""
+    wide = [a.astype(np.float64) for a in arrays]
+    return generic(name, "forward", dict(zip(PRIMITIVES[name].arrays, wide, strict=True)), **settings)
 
 
 SGD = [
@@ -273,7 +220,7 @@ def test_sgd_is_the_generic_code(dtype: np.dtype, options: dict, donate: bool) -
     for k in (1, 2, 3):
         g = draw(dtype, 4, 3, k)[..., 0]
         settings = {**every, "dampening": every["dampening"] if k > 1 else 0.0, "lr": 0.1}
-        p, v = generic("sgd_update", p, g, v, donate=False, **settings)
+        p, v = update("sgd_update", p, g, v, donate=False, **settings)
         given, before, old = backend.from_host(g, None), host(on_gpu), speed
         new, speed = apply("sgd_update", "forward", on_gpu, given, speed, donate=donate, **settings)
         np.testing.assert_array_equal(host(given), g)
@@ -296,7 +243,7 @@ def test_adam_is_the_generic_code(dtype: np.dtype, decay: float, shrink: float |
     on_gpu = [backend.from_host(a, None) for a in state]
     for step in (1, 2, 3):
         g = draw(dtype, 4, 3, step)[..., 0]
-        state = generic("adam_update", state[0], g, *state[1:], step=step, donate=False, **same)
+        state = update("adam_update", state[0], g, *state[1:], step=step, donate=False, **same)
         before = [host(a) for a in on_gpu]
         given = on_gpu[0], backend.from_host(g, None), *on_gpu[1:]
         made = apply("adam_update", "forward", *given, step=step, donate=donate, **same)

@@ -1,109 +1,122 @@
-"""NumPy's own rules, of elementwise functions, reductions and scattering, against the generic ones they stand for."""
+"""NumPy kernels of operations and rules, compared with the generic code that they replace."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from kernel_pairs import PAIRS, XP, close, completed, drawn, filed, generic, parts, rare, same
 
 import agrad
-from agrad.backends import load
 from agrad.kernels.numpy import scatter
 from agrad.registry import KERNELS, PRIMITIVES, kernel
 from agrad.shapes import ARRAY, fill_index
 
-XP = load("numpy").xp
-FLOATS = (np.float32, np.float64)
+INF, NAN = math.inf, math.nan
 SHAPES = ((1500,), (40, 50), (20, 30, 4), (300, 257))
+SMALL = ((7,), (3, 5), (0, 4), (2, 3, 4), (300, 257))
+EXACT = ("relu", "sigmoid", "where")
+"""Operations whose kernels give every bit of the generic code."""
+NAMES = (*PAIRS, *EXACT, "copysign", "between", "prod", "max", "min", "cumulative_prod", "sort", "diff",
+         "linalg.vector_norm", "linalg.cross", "softmax_cross_entropy")  # fmt: skip
 
 
-def generic(name: str, argument: str, values: dict[str, Any], **settings: Any) -> Any:
-    """What the generic rule gives."""
-    rule = PRIMITIVES[name].vjps[argument]
-    known = {k: v for k, v in settings.items() if k in rule.settings}
-    return rule.function(*[XP if n == "xp" else values[n] for n in rule.names], **known)
-
-
-def filed(name: str, part: str, values: dict[str, Any], **settings: Any) -> Any:
-    """What the kernel gives, or NotImplemented where its guard or it says no."""
-    kernel = KERNELS["numpy", name, part]
-    arguments = [values[n] for n in kernel.names]
-    known = {k: v for k, v in settings.items() if k in kernel.settings}
-    if kernel.when is not None and not kernel.when(*arguments):
-        return NotImplemented
-    return kernel.function(*arguments, **known)
-
-
-def close(found: Any, right: Any, summed: bool = False) -> None:
-    """Equal but for rounding; ``summed``: to that of the largest element, as terms of both signs were added."""
-    assert type(found) in (np.ndarray, type(right))
-    assert found.dtype == right.dtype and found.shape == right.shape
-    room = 40 * float(np.finfo(found.dtype).eps)
-    scale = float(np.max(np.abs(right))) if summed else 1e-3
-    np.testing.assert_allclose(found, right, rtol=room, atol=room * scale)
-
-
-def drawn(shape: tuple[int, ...], dtype: Any, seed: int, low: float = -2.0, high: float = 2.0) -> np.ndarray:
-    out = np.random.default_rng(seed).uniform(low, high, shape).astype(dtype)
-    out.setflags(write=False)
-    return out
-
-
-def special(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Every pair of numbers that are rare."""
-    info = np.finfo(dtype)
-    one = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, info.tiny, -info.tiny / 4, info.max, -info.max]
-    one += [float(info.max) ** 0.5 * 1.5, float(info.tiny) ** 0.5 / 2]
-    a, b = np.meshgrid(np.array(one, dtype), np.array(one, dtype))
-    return np.tile(a.reshape(-1), 100), np.tile(b.reshape(-1), 100)
-
-
-PAIRS = ("maximum", "minimum", "pow", "hypot", "atan2", "logaddexp")
-
-
-def forward(name: str, x1: Any, x2: Any) -> Any:
-    with np.errstate(all="ignore"):
-        return getattr(XP, name)(x1, x2)
-
-
-@pytest.fixture(params=FLOATS, ids=lambda t: t.__name__)
+@pytest.fixture(params=[np.float32, np.float64], ids=lambda t: t.__name__)
 def dtype(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("name", [*PAIRS, "copysign"])
-def test_two_arguments(name: str, shape: tuple[int, ...], dtype: Any) -> None:
-    low = 0.25 if name == "pow" else -2.0
-    values = {"x1": drawn(shape, dtype, 0, low), "x2": drawn(shape, dtype, 1), "g": drawn(shape, dtype, 2)}
-    values["y"] = forward(name, values["x1"], values["x2"])
-    for argument in ("x1",) if name == "copysign" else ("x1", "x2"):
-        found = filed(name, f"vjp:{argument}", values)
-        assert found is not NotImplemented
-        close(found, generic(name, argument, values))
-    if ("numpy", name, "forward") in KERNELS:
-        close(filed(name, "forward", values), values["y"], summed=True)
+def arguments(name: str, dtype: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the arguments and options of an operation that its kernels must accept."""
+
+    def d(*shape: int, seed: int = 0, low: float = -2.0, high: float = 2.0) -> np.ndarray:
+        return drawn(shape, dtype, seed, low, high)
+
+    x = d(4, 3, 5, low=0.5, high=1.5)
+    if name in PAIRS or name == "copysign":
+        yield from (({"x1": d(*s, low=0.25 if name == "pow" else -2.0), "x2": d(*s, seed=1)}, {}) for s in SHAPES)
+    elif name in ("relu", "sigmoid"):
+        yield from (({"x": d(*s, low=-16, high=16)}, {}) for s in SMALL)
+        yield from (({"x": a}, {}) for a in (d(200, 300)[:, ::-2], d(300, 200).T))
+    elif name == "where":
+        for s in ((70, 80), (20, 30, 14), (300, 257)):
+            given = {"condition": d(*s) > 0.3, "x1": d(*s, seed=1), "x2": d(*s, seed=2)}
+            yield from ((given, {}), ({key: a[..., ::-1] for key, a in given.items()}, {}))
+    elif name == "between":
+        x = d(300, 257).copy()
+        x[::7, ::5], x[3, 3], x[4, 4] = 0.5, NAN, INF
+        yield from (({"x": x}, {"low": a, "high": b}) for a, b in ((-0.5, 0.5), (-1, 1), (0.25, 2.0), (-INF, 0.0)))
+    elif name == "prod":
+        rows = d(1100, 2, 31, low=0.9, high=1.1)  # more than one block of rows
+        yield from (({"x": x}, {"axis": axis, "keepdims": False}) for axis in ((0,), (2,), (0, 2), (0, 1, 2)))
+        yield from (({"x": a}, {"axis": (2,), "keepdims": k}) for a in (rows, np.asfortranarray(rows)) for k in (0, 1))
+    elif name in ("max", "min"):  # with ties and without, in one block and in several, by rows and by columns
+        for a in (d(40, 3, 5), d(1100, 2, 31, seed=1), np.round(d(1100, 2, 31, seed=2))):
+            for axis in ((0,), (2,), (1, 2), (0, 2), (0, 1, 2)):
+                how = {"axis": axis, "keepdims": False}
+                yield from (({"x": a}, how), ({"x": np.asfortranarray(a)}, how))
+    elif name == "cumulative_prod":
+        yield from (({"x": x}, {"axis": k, "include_initial": i}) for k in range(3) for i in (False, True))
+    elif name == "sort":
+        a = d(8, 9, 10)
+        yield from (({"x": a}, {"axis": k, "descending": i, "stable": True}) for k in range(3) for i in (False, True))
+    elif name == "diff":
+        yield from (({"x": d(*s)}, {"axis": axis}) for s in ((4, 3, 5), (2, 2, 2)) for axis in range(3))
+    elif name == "linalg.vector_norm":
+        axes = ((), (0,), (2,), (1, 2), (0, 1))
+        every = [{"axis": a, "keepdims": k, "ord": o} for a in axes for k in (False, True) for o in (1, 2, 3, INF)]
+        yield from (({"x": d(4, 3, 5)}, how) for how in every)
+        yield from (({"x": d(5, 3).T}, {**how, "axis": (0, 1)}) for how in every if how["ord"] != INF)
+    elif name == "linalg.cross":
+        for s, axis in (((3,), -1), ((9000, 3), -1), ((10, 40, 3), -1), ((3, 400), -2)):
+            yield {"x1": d(*s, seed=3), "x2": d(*s, seed=4)}, {"axis": axis}
+    else:
+        for s in ((1, 1), (1, 10), (6, 3), (50, 10), (9, 64), (5, 200), (3, 63)):
+            labels = np.random.default_rng(2).integers(0, s[1], s[0])
+            yield from (({"x": d(*s, low=-60, high=60), "labels": labels.astype(k)}, {}) for k in ("i8", "u1", "u8"))
 
 
-@pytest.mark.parametrize("name", [*PAIRS, "copysign"])
-def test_two_rare_arguments(name: str, dtype: Any) -> None:
-    """Where it does not say no, a kernel gives what the generic rule gives at infinities, NaNs, zeros and limits."""
-    x1, x2 = special(dtype)
-    g = drawn(x1.shape, dtype, 0)
-    y = forward(name, x1, x2)
+def rules_of(name: str) -> list[str]:
+    return [part for part in parts(name) if part == "forward" or part.startswith("vjp:")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_compute_what_the_generic_code_does(name: str, dtype: Any) -> None:
+    compared = set()
+    for given, how in arguments(name, dtype):
+        values = completed(name, given, **how)
+        for part in rules_of(name):
+            found, right = filed(name, part, values, **how), generic(name, part, values, **how)
+            assert found is not NotImplemented, (part, how)
+            # few classes are summed class by class, and rounded otherwise
+            exact = name in EXACT or (name == "softmax_cross_entropy" and part == "vjp:x" and found.shape[1] >= 64)
+            for mine, other in zip(found, right, strict=True) if isinstance(found, tuple) else [(found, right)]:
+                if exact:
+                    same(mine, other)
+                else:
+                    close(mine, other, name == "cumulative_prod" or (part == "forward" and name in PAIRS))
+            compared.add(part)
+    assert compared == set(rules_of(name))
+
+
+@pytest.mark.parametrize("name", [*PAIRS, "copysign", "relu", "sigmoid", "where"])
+def test_kernels_of_rare_numbers(name: str, dtype: Any) -> None:
+    """A kernel gives what the generic code gives at infinities, NaN, zeros and limits, or declines the arguments."""
+    x1, x2 = rare(dtype)
     compared = 0
     with np.errstate(all="ignore"):
         for some in (slice(None), x1 == x2, np.isfinite(x1) & np.isfinite(x2) & (x1 != 0) & (x2 != 0)):
-            values = {"x1": x1[some], "x2": x2[some], "g": g[some], "y": y[some]}
-            for argument in ("x1",) if name == "copysign" else ("x1", "x2"):
-                found = filed(name, f"vjp:{argument}", values)
+            a, b = x1[some], x2[some]
+            given = {"x1": a, "x2": b, "x": a, "condition": a > b}
+            values = completed(name, {n: given[n] for n in PRIMITIVES[name].arrays})
+            values["g"] = b if name in EXACT else values["g"]
+            for part in rules_of(name):
+                found = filed(name, part, values)
                 if found is not NotImplemented:
-                    close(found, generic(name, argument, values))
+                    check = np.testing.assert_array_equal if name in EXACT else close
+                    check(found, generic(name, part, values))
                     compared += 1
-            if ("numpy", name, "forward") in KERNELS:
-                close(filed(name, "forward", values), values["y"])
-                compared += 1
     assert compared > 1
 
 
@@ -116,71 +129,59 @@ def test_the_greater_of_a_number(name: str, number: float, dtype: Any) -> None:
     close(filed(name, "vjp:x2", {"g": g, "x1": number, "x2": x}), generic(name, "x2", {"g": g, "x1": number, "x2": x}))
 
 
-def test_between(dtype: Any) -> None:
-    x, g = drawn((300, 257), dtype, 0).copy(), drawn((300, 257), dtype, 1)
-    x[::7, ::5], x[3, 3], x[4, 4] = 0.5, np.nan, np.inf
-    for low, high in ((-0.5, 0.5), (-1, 1), (0.25, 2.0), (-np.inf, 0.0)):
-        how = {"low": low, "high": high}
-        close(filed("between", "vjp:x", {"g": g, "x": x}, **how), generic("between", "x", {"g": g, "x": x}, **how))
-        close(filed("between", "forward", {"x": x}, **how), np.clip(x, low, high))
+X = np.ones((2, 2000))
+ROW, LABELS = np.ones(3), np.zeros(3, int)
+LOSS = "softmax_cross_entropy"
+OTHERS = (  # of one shape, dtype and kind with the cotangent, a kernel of two arguments accepts floating arrays only
+    {"x1": X[0], "x2": X[0], "g": X, "y": X},
+    {"x1": X.astype("f"), "x2": X.astype("f"), "g": X, "y": X},
+    {"x1": X.astype(int), "x2": X.astype(int), "g": X, "y": X.astype(int)},
+    {"x1": X * 1j, "x2": X * 1j, "g": X * 1j, "y": X * 1j},
+    dict.fromkeys(("x1", "x2", "g", "y"), np.float64(1)),
+)
+DECLINED: list[tuple[str, str, dict[str, Any]]] = [
+    *((n, f"vjp:{x}", values) for n in PAIRS for x in ("x1", "x2") for values in OTHERS),
+    # on short arrays the generic rule is as fast
+    *((n, "vjp:x1", dict.fromkeys(("x1", "x2", "g"), X[:, :3])) for n in ("maximum", "minimum", "atan2")),
+    *(
+        (n, "forward", {"x1": a, "x2": b})
+        for n in ("hypot", "logaddexp")
+        for a, b in ((X, X[0]), (X, 1.5), (1.5, X), (X, X.astype("f")), (X, np.float64(1)), (X * 1j, X * 1j))
+    ),
+    *(
+        (n, "forward", {"x": x})
+        for n in ("relu", "sigmoid")
+        for x in (np.float32(1), np.array(1.0), np.arange(3), np.ones(3, complex), np.ones(3, ">f4"))
+    ),
+    ("relu", "vjp:x", {"g": X.astype("f"), "y": X}),
+    ("relu", "vjp:x", {"g": X[:1], "y": X}),
+    ("where", "vjp:x1", {"g": X, "condition": X[0] > 0}),
+    ("where", "vjp:x1", {"g": X * 1j, "condition": X > 0}),
+    (LOSS, "forward", {"x": np.ones((0, 4)), "labels": LABELS[:0]}),
+    (LOSS, "forward", {"x": np.ones((3, 4)), "labels": LABELS.astype(float)}),
+    *((LOSS, "forward", {"x": np.ones((3, 4)), "labels": np.array([0, k, 3])}) for k in (-1, 4, -(2**63))),
+    *(
+        (LOSS, "vjp:x", {"g_loss": a, "g_lse": b, "x": np.ones((3, 4)), "labels": LABELS, "lse": ROW})
+        for a, b in ((ROW, ROW), (None, ROW), (ROW.astype("f"), None))
+    ),
+]
 
 
-def test_guards_leave_other_arguments_alone() -> None:
-    x, g = np.ones((2, 2000)), np.ones((2, 2000))
-    for name in PAIRS:
-        if name in ("maximum", "minimum", "atan2"):  # on short arrays the generic rule is as fast
-            short = {"x1": x[:, :3], "x2": x[:, :3], "g": g[:, :3]}
-            assert filed(name, "vjp:x1", short) is NotImplemented
-        for values in (
-            {"x1": x[0], "x2": x[0], "g": g, "y": x},
-            {"x1": x.astype(np.float32), "x2": x.astype(np.float32), "g": g, "y": x},
-            {"x1": x.astype(int), "x2": x.astype(int), "g": g, "y": x.astype(int)},
-            {"x1": x * 1j, "x2": x * 1j, "g": g * 1j, "y": x * 1j},
-            {"x1": np.float64(1), "x2": np.float64(1), "g": np.float64(1), "y": np.float64(1)},
-        ):
-            there = [part for part in ("vjp:x1", "vjp:x2", "forward") if ("numpy", name, part) in KERNELS]
-            fit = ["forward"] if values["x1"].dtype in (np.float32, np.float64) and values["x1"].ndim else []
-            taken = [part for part in there if filed(name, part, values) is not NotImplemented]
-            assert taken == [part for part in there if part in fit], name
-        if ("numpy", name, "forward") in KERNELS:
-            for x1, x2 in ((x, x[0]), (x, 1.5), (1.5, x), (x, x.astype(np.float32)), (x, np.float64(1))):
-                assert filed(name, "forward", {"x1": x1, "x2": x2}) is NotImplemented
+@pytest.mark.parametrize("row", range(len(DECLINED)))
+def test_kernels_decline_other_arguments(row: int) -> None:
+    name, part, values = DECLINED[row]
+    assert filed(name, part, values) is NotImplemented
 
 
-@pytest.mark.parametrize("shape", [(70, 80), (20, 30, 14), (300, 257)], ids=str)
-def test_where_passes_the_cotangent_of_what_was_chosen(shape: tuple[int, ...], dtype: Any) -> None:
-    condition, g = drawn(shape, dtype, 0) > 0.3, drawn(shape, dtype, 1).copy()
-    g.reshape(-1)[:4] = np.inf, -np.inf, np.nan, -0.0
-    for given, chooses in ((g, condition), (np.asfortranarray(g), condition), (g[..., ::-1], condition[..., ::-1])):
-        values = {"g": given, "condition": chooses}
-        for argument in ("x1", "x2"):
-            np.testing.assert_array_equal(filed("where", f"vjp:{argument}", values), generic("where", argument, values))
-    for other in ({"g": g, "condition": condition[0]}, {"g": np.zeros(shape, complex), "condition": condition}):
-        assert filed("where", "vjp:x1", other) is NotImplemented
-
-
-# ------------------------------------------------------------------ products, sorting, norms
-
-
-@pytest.mark.parametrize("axis", [(0,), (2,), (0, 2), (0, 1, 2)], ids=str)
-def test_products(axis: tuple[int, ...], dtype: Any) -> None:
-    x = drawn((4, 3, 5), dtype, 0, 0.5, 1.5)
-    values = {"g": np.sum(x, axis=axis), "x": x, "y": np.prod(x, axis=axis)}
-    close(filed("prod", "vjp:x", values, axis=axis), generic("prod", "x", values, axis=axis))
-
-
-@pytest.mark.parametrize("keepdims", [False, True])
-def test_products_of_many_rows(keepdims: bool, dtype: Any) -> None:
-    """More than one block of them, and one factor in the last block that may not be divided by."""
-    x = drawn((1100, 2, 31), dtype, 0, 0.9, 1.1)
-    y = np.prod(x, axis=2, keepdims=keepdims)
-    values = {"g": y + 1, "x": x, "y": y}
-    close(filed("prod", "vjp:x", values, axis=(2,)), generic("prod", "x", values, axis=(2,)))
-    turned = {**values, "x": np.asfortranarray(x)}
-    close(filed("prod", "vjp:x", turned, axis=(2,)), generic("prod", "x", turned, axis=(2,)))
-    zero = x.copy()
-    zero[-1, -1, -1] = 0
-    assert filed("prod", "vjp:x", {**values, "x": zero}, axis=(2,)) is NotImplemented
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("classes", [4, 100])
+def test_cross_entropy_of_rare_numbers(classes: int, dtype: Any) -> None:
+    x = np.zeros((6, classes), dtype)
+    x[0, 1], x[1, 0], x[2, 2], x[3, :], x[4, 0] = NAN, INF, -INF, -INF, 1e4
+    for kind in (int, ">i2"):
+        values = {"x": x, "labels": np.zeros(6, kind)}
+        for part, right in zip(filed(LOSS, "forward", values), generic(LOSS, "forward", values), strict=True):
+            np.testing.assert_allclose(part, right, rtol=1e-6)
 
 
 @pytest.mark.parametrize("bad", [0.0, np.nan, np.inf, 1e-30, 1e30])
@@ -203,17 +204,6 @@ def test_a_product_that_underflows_on_its_way_goes_the_generic_way() -> None:
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
-@pytest.mark.parametrize("axis", [(0,), (2,), (1, 2), (0, 2), (0, 1, 2)], ids=str)
-def test_extremes(name: str, axis: tuple[int, ...], dtype: Any) -> None:
-    """With ties and without, in one block and in several, laid out by rows and by columns."""
-    for x in (drawn((40, 3, 5), dtype, 0), drawn((1100, 2, 31), dtype, 1), np.round(drawn((1100, 2, 31), dtype, 2))):
-        for array in (x, np.asfortranarray(x)):
-            y = getattr(np, name)(array, axis=axis)
-            values = {"g": np.asarray(drawn(y.shape, dtype, 3)), "x": array, "y": y}
-            close(filed(name, "vjp:x", values, axis=axis), generic(name, "x", values, axis=axis))
-
-
-@pytest.mark.parametrize("name", ["max", "min"])
 def test_extremes_that_are_rare(name: str) -> None:
     x = np.array([[1.0, -np.inf, np.inf], [np.inf, np.inf, -np.inf], [0.0, -0.0, 0.0]] * 70)
     y, g = getattr(np, name)(x, axis=1), np.array([1.0, -2.0, 3.0] * 70)
@@ -227,24 +217,6 @@ def test_extremes_that_are_rare(name: str) -> None:
     np.testing.assert_array_equal(found[1], [0.0, 1.0, 0.0])
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("include_initial", [False, True])
-def test_running_products(axis: int, include_initial: bool, dtype: Any) -> None:
-    x = drawn((4, 3, 5), dtype, 0, 0.5, 1.5)
-    how = {"axis": axis, "include_initial": include_initial}
-    values = {"g": drawn(np.cumulative_prod(x, **how).shape, dtype, 1), "x": x}
-    close(filed("cumulative_prod", "vjp:x", values, **how), generic("cumulative_prod", "x", values, **how), summed=True)
-
-
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("descending", [False, True])
-def test_sorting(axis: int, descending: bool, dtype: Any) -> None:
-    x, g = drawn((8, 9, 10), dtype, 0), drawn((8, 9, 10), dtype, 1)
-    how = {"axis": axis, "descending": descending}
-    close(filed("sort", "vjp:x", {"g": g, "x": x}, **how), generic("sort", "x", {"g": g, "x": x}, **how))
-    close(filed("sort", "forward", {"x": x}, stable=True, **how), XP.sort(x, **how))
-
-
 def test_sorting_ties_and_zeros_of_both_signs() -> None:
     x = np.tile(np.array([[0.0, -0.0, 0.0, 1.0, -0.0, -1.0]]), (1, 100))
     found = filed("sort", "forward", {"x": x}, axis=1, descending=False, stable=True)
@@ -253,43 +225,14 @@ def test_sorting_ties_and_zeros_of_both_signs() -> None:
     assert filed("sort", "vjp:x", {"g": np.ones_like(x), "x": x}, **how) is NotImplemented
     lone = np.arange(600.0).reshape(2, 300)
     assert filed("sort", "vjp:x", {"g": np.ones_like(lone), "x": lone}, **how) is not NotImplemented
-    for rare in (np.nan, lone[0, 8]):
+    for number in (np.nan, lone[0, 8]):
         row = lone.copy()
-        row[0, 5] = rare
+        row[0, 5] = number
         assert filed("sort", "vjp:x", {"g": np.ones_like(row), "x": row}, **how) is NotImplemented
     # among equal elements the derivative goes by their order
     t = agrad.asarray([2.0, 1.0, 2.0, 2.0] + [3.0] * 600, requires_grad=True)
     agrad.sum(agrad.sort(t) * agrad.asarray([0.0, 1.0, 2.0, 3.0] + [4.0] * 600)).backward()
     np.testing.assert_array_equal(t.grad.numpy()[:4], [1.0, 0.0, 2.0, 3.0])
-
-
-@pytest.mark.parametrize("order", [1, 2, 3, np.inf])
-@pytest.mark.parametrize("keepdims", [False, True])
-def test_norms(order: float, keepdims: bool, dtype: Any) -> None:
-    x = drawn((4, 3, 5), dtype, 0)
-    for axis in ((), (0,), (2,), (1, 2), (0, 1)):
-        how = {"axis": axis, "keepdims": keepdims, "ord": order}
-        close(
-            filed("linalg.vector_norm", "forward", {"x": x}, **how),
-            PRIMITIVES["linalg.vector_norm"].forward(XP, x, **how),
-        )
-    how = {"axis": (0, 1), "keepdims": keepdims, "ord": order}
-    if order != np.inf:
-        close(
-            filed("linalg.vector_norm", "forward", {"x": x[0].T}, **how),
-            np.linalg.vector_norm(x[0], keepdims=keepdims, ord=order),
-        )
-
-
-def test_cross(dtype: Any) -> None:
-    for shape in ((3,), (9000, 3), (10, 40, 3)):
-        u, v = drawn(shape, dtype, 3), drawn(shape, dtype, 4)
-        close(filed("linalg.cross", "forward", {"x1": u, "x2": v}, axis=-1), np.cross(u, v))
-    u, v = drawn((3, 400), dtype, 3), drawn((3, 400), dtype, 4)
-    close(filed("linalg.cross", "forward", {"x1": u, "x2": v}, axis=-2), np.cross(u, v, axis=0))
-
-
-# ------------------------------------------------------------------ adding at an index
 
 
 def added(g: np.ndarray, indices: tuple[np.ndarray, ...], index: tuple[Any, ...], shape: tuple[int, ...]) -> np.ndarray:
@@ -341,9 +284,6 @@ def test_an_index_out_of_range_is_numpys_error() -> None:
             scatter.scatter_add(np.ones(600), index, index=(ARRAY,), shape=(30,))
 
 
-# ------------------------------------------------------------------ in the engine
-
-
 @pytest.mark.parametrize(
     "function",
     [
@@ -367,17 +307,6 @@ def test_a_pass_with_kernels_is_one_without(function: Any) -> None:
     function(fast).backward(g)
     function(slow).backward(agrad.asarray(g), create_graph=True)  # on Tensors the generic rules run
     close(fast.grad.numpy(), slow.grad.detach().numpy(), summed=True)
-
-
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_differences(axis: int, dtype: Any) -> None:
-    for shape in ((4, 3, 5), (2, 2, 2)):
-        x = drawn(shape, dtype, 0)
-        values = {"g": drawn(np.diff(x, axis=axis).shape, dtype, 1), "x_meta": x}
-        close(filed("diff", "vjp:x", values, axis=axis), generic("diff", "x", values, axis=axis))
-
-
-# ------------------------------------------------------------------ that a backward pass runs them
 
 
 def test_a_pass_finds_the_kernels_of_rules_whatever_the_forward_pass_called(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,8 @@
 """The page of derivatives says what the tests do, and has no hole."""
 
-from pathlib import Path
-
 import derivative_table as page
 import pytest
 import test_cases
-from table import Case
 
 from agrad.backends import load
 
@@ -49,47 +46,6 @@ def test_a_function_without_rows_or_with_a_mode_untested_is_a_hole(monkeypatch: 
     finally:
         page.proofs.cache_clear()
         page.shown.cache_clear()
-
-
-def test_what_only_numpy_runs_counts_on_numpy_alone() -> None:
-    alone = [proof for proof in page.proofs() if proof.backends == ("numpy",)]
-    assert {proof.name for proof in alone} == {
-        "test_vjp_against_differences",
-        "test_jvp_against_differences",
-        "test_second_order",
-        "test_second_order_without_differences",
-    }
-    for proof in alone:
-        assert not list(page.runs(proof, "torch"))
-
-
-def test_a_skipped_test_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    @pytest.mark.skip
-    @test_cases.shows("reverse")
-    @test_cases.each([])
-    def test_nothing(case: Case) -> None: ...
-
-    monkeypatch.setattr(test_cases, "test_nothing", test_nothing, raising=False)
-    page.proofs.cache_clear()
-    try:
-        assert "test_nothing" not in {proof.name for proof in page.proofs()}
-    finally:
-        page.proofs.cache_clear()
-
-
-def test_a_run_is_held_against_the_page(tmp_path: Path) -> None:
-    report = tmp_path / "report.xml"
-    proof = next(proof for proof in page.proofs() if proof.name == "test_second_order")
-    tests = [page.identity(p, case, "numpy") for p in page.proofs() for case in page.runs(p, "numpy")]
-    good = page.identity(proof, proof.cases[0], "numpy")
-    lines = "".join(f'<testcase name="{test}"/>' for test in tests if test != good)
-    report.write_text(f"<testsuites><testsuite>{lines}</testsuite></testsuites>")
-    assert page.not_passed(report, ["numpy"]) == [good]
-    failed = f'<testcase name="{good}"><failure/></testcase>'
-    report.write_text(f"<testsuites><testsuite>{lines}{failed}</testsuite></testsuites>")
-    assert page.not_passed(report, ["numpy"]) == [good]
-    report.write_text(f'<testsuites><testsuite>{lines}<testcase name="{good}"/></testsuite></testsuites>')
-    assert page.not_passed(report, ["numpy"]) == []
 
 
 def test_the_names_of_cases_are_distinct() -> None:

@@ -50,10 +50,6 @@ def test_the_size_of_an_infinite_complex_number(place: Any) -> None:
         assert_close(slopes, np.real(expected * t), "tangent")
 
 
-def test_numpys_variance_is_the_same_inside_a_transform() -> None:
-    assert_close(agrad.grad(np.var)(Z), 2 * np.conj(Z - Z.mean()) / 3, "gradient")
-
-
 # ---------------------------------------------------------------- numbers beside arrays without dimensions
 
 NUMBERS: dict[str, tuple[Any, complex, complex]] = {
@@ -230,7 +226,6 @@ def test_least_squares_with_equal_singular_values() -> None:
 # ---------------------------------------------------------------- first derivatives at edges, both modes
 
 SLOPES: dict[str, tuple[Any, Any, Any]] = {
-    "std of a constant slice": (agrad.std, [2.0, 2.0, 2.0], [0, 0, 0]),
     "std of one element": (agrad.std, [3.0], [0]),
     "std of rows": (lambda x: agrad.sum(agrad.std(x, axis=1)), [[1.0, 1.0], [0.0, 2.0]], [[0, 0], [-0.5, 0.5]]),
     "nextafter": (lambda x: agrad.sum(agrad.nextafter(x, agrad.ones_like(x))), [0.5, 1.0, 7.0], [1, 1, 1]),
@@ -238,14 +233,9 @@ SLOPES: dict[str, tuple[Any, Any, Any]] = {
     "norm of order -2": (lambda x: agrad.linalg.vector_norm(x, ord=-2), [1.0, 0.0, -2.0], [0, 0, 0]),
     "norm of order -1 without a 0": (lambda x: agrad.linalg.vector_norm(x, ord=-1), [1.0, -1.0], [0.25, -0.25]),
     "norm of order 0.5": (lambda x: agrad.linalg.vector_norm(x, ord=0.5), [0.0, 1.0, 4.0], [0, 3, 1.5]),
-    "norm at 0": (agrad.linalg.vector_norm, [0.0, 0.0], [0, 0]),
-    "hypot at 0": (lambda x: agrad.hypot(x[0], x[1]), [0.0, 0.0], [0, 0]),
-    "hypot of an infinity": (lambda x: agrad.hypot(x[0], x[1]), [INF, 1.0], [1, 0]),
     "hypot of minus infinity": (lambda x: agrad.hypot(x[0], x[1]), [1.0, -INF], [0, -1]),
     "hypot of two infinities": (lambda x: agrad.hypot(x[0], x[1]), [INF, -INF], [0.5**0.5, -(0.5**0.5)]),
-    "remainder beside an infinity": (lambda x: agrad.remainder(x[0], x[1]), [-5.0, INF], [1, 1]),
     "remainder of a rounded quotient": (lambda x: agrad.remainder(x[0], x[1]), [1.0, 0.1], [1, -9]),
-    "logsumexp with minus infinity": (agrad.logsumexp, [-INF, 0.0, 0.0], [0, 0.5, 0.5]),
 }
 
 
@@ -291,23 +281,6 @@ def test_a_norm_of_negative_order_of_complex_numbers(place: Any) -> None:
 
 
 @WIDTHS
-@pytest.mark.parametrize(
-    ("at", "expected"),
-    [
-        ([INF, 1.0, 2.0], [NAN, 0, 0]),
-        ([INF, INF, 1.0], [NAN, NAN, 0]),
-        ([-INF, -INF], [NAN, NAN]),
-        ([INF, -INF], [NAN, 0]),
-    ],
-)
-def test_logsumexp_of_an_infinity(at: list[float], expected: list[float], dtype: str, place: Any) -> None:
-    x = placed(place, at, dtype)
-    for function in (agrad.logsumexp, agrad.special.logsumexp):
-        np.testing.assert_array_equal(host(agrad.grad(function)(x)), expected)
-        assert np.isnan(host(agrad.jvp(function, (x,), (agrad.ones_like(agrad.asarray(x)).raw,))[1]))
-
-
-@WIDTHS
 @pytest.mark.parametrize("approximate", [False, True])
 @pytest.mark.parametrize("count", [1, 1 << 13])  # NumPy has a kernel for long arrays of float32
 def test_gelu_at_infinities(count: int, approximate: bool, dtype: str, place: Any) -> None:
@@ -345,27 +318,6 @@ def test_second_derivatives_of_squared_lengths_at_0_are_nan(label: str, dtype: s
             assert np.isnan(host(second(x))).all()
     squares = agrad.hessian(lambda x: agrad.sum(x * x))(placed(place, [0.0, 0.0], dtype))
     assert_close(squares, 2 * np.eye(2), "what has a second derivative")
-
-
-def test_second_derivatives_of_lengths_elsewhere(place: Any) -> None:
-    x = np.asarray([3.0, -4.0])
-    expected = (np.eye(2) - np.outer(x, x) / 25) / 5
-    for f in (agrad.linalg.vector_norm, lambda x: agrad.hypot(x[0], x[1])):
-        for second in (agrad.hessian(f), agrad.jacrev(agrad.grad(f)), agrad.jacfwd(agrad.jacfwd(f))):
-            assert_close(second(place(x)), expected, "second derivative", 1e-14)
-    third = agrad.jacfwd(agrad.hessian(lambda x: agrad.hypot(x[0], x[1])))(place(x))
-    numeric = np.stack(
-        [
-            (
-                host(agrad.hessian(agrad.linalg.vector_norm)(place(x + h)))
-                - host(agrad.hessian(agrad.linalg.vector_norm)(place(x - h)))
-            )
-            / 2e-5
-            for h in 1e-5 * np.eye(2)
-        ],
-        axis=-1,
-    )
-    assert_close(third, numeric, "third derivative", 1e-8)
 
 
 @WIDTHS
@@ -428,11 +380,6 @@ def test_second_derivatives_of_det_at_large_numbers(place: Any) -> None:
     scale = 1e120
     found = agrad.jvp(agrad.grad(agrad.linalg.det), (place(scale * np.eye(3)),), (place(np.diag([1.0, 0.0, 0.0])),))[1]
     np.testing.assert_allclose(host(found), scale * np.diag([0.0, 1.0, 1.0]), rtol=1e-13, atol=1e100)
-
-
-def test_large_determinants_in_single_precision(place: Any) -> None:
-    x = place((1e15 * np.eye(3)).astype(np.float32))
-    np.testing.assert_allclose(host(agrad.grad(agrad.linalg.det)(x)), 1e30 * np.eye(3), rtol=1e-6)
 
 
 # ---------------------------------------------------------------- sums of exponentials: branches, nothing to sum

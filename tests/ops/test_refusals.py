@@ -42,16 +42,8 @@ EINSUM: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: np.einsum("ij->i", x), ValueError, "the indices 'ij' do not match an operand of shape (1, 2, 3)"),
     (lambda x: np.einsum("hijk->i", x), ValueError, "the indices 'hijk' do not match an operand of shape (1, 2, 3)"),
     (lambda x: np.einsum("...hijk", x), ValueError, "the indices '...hijk' do not match an operand of shape (1, 2, 3)"),
-    (
-        lambda x: np.einsum("ijk->jj", x),
-        ValueError,
-        "must be distinct indices of the operands, got 'jj'",
-    ),
-    (
-        lambda x: np.einsum("ijk->il", x),
-        ValueError,
-        "must be distinct indices of the operands, got 'il'",
-    ),
+    (lambda x: np.einsum("ijk->jj", x), ValueError, "must be distinct indices of the operands, got 'jj'"),
+    (lambda x: np.einsum("ijk->il", x), ValueError, "must be distinct indices of the operands, got 'il'"),
     (lambda x: np.einsum("ijj->i", x), ValueError, "the index 'j' must have one length, got 2 and 3"),
     (lambda x: np.einsum("ijk,ikj->", x, x), ValueError, "the index 'k' must have one length, got 3 and 2"),
     (lambda x: np.einsum("ijk->", x, chosen=1), TypeError, "numpy.einsum: unexpected keyword arguments: chosen"),

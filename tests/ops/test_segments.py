@@ -80,17 +80,6 @@ def test_traced_and_mapped_ids(name: str, place: Any) -> None:
         np.testing.assert_allclose(jitted(xs[0], row).numpy(), value)
 
 
-@pytest.mark.needs("jax")
-@pytest.mark.parametrize("name", NAMES)
-def test_jax_computes_the_same(name: str) -> None:
-    import jax
-
-    rng = np.random.default_rng(0)
-    x, ids = rng.normal(size=(20, 3)).astype(np.float32), rng.integers(0, 6, 20)
-    expected = getattr(jax.ops, name)(jax.numpy.asarray(x), jax.numpy.asarray(ids), 7)
-    np.testing.assert_allclose(getattr(agrad, name)(x, ids, 7), expected, rtol=1e-6)
-
-
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("axis", [0, -1])

@@ -30,12 +30,6 @@ def test_only_the_triangle_is_read(place: Any) -> None:
     assert np.all(host(slope)[np.triu_indices(3, 1)] == 0)
 
 
-def test_a_factor_solves_what_it_was_made_of(place: Any) -> None:
-    for upper in (False, True):
-        found = agrad.linalg.cholesky_solve(agrad.linalg.cholesky(place(P), upper=upper), place(V), upper=upper)
-        assert_close(found, np.linalg.solve(P, V), "the solution")
-
-
 def test_a_singular_triangle_has_no_finite_solution(place: Any) -> None:
     singular = place(np.asarray([[1.0, 2.0], [0.0, 0.0]]))
     text = ""
@@ -66,18 +60,6 @@ def test_a_gradient_of_logdet_beyond_the_range_of_det(place: Any) -> None:
         assert_close(host(slope) * scale, np.linalg.inv(np.stack([P, 2 * P])).mT, "gradient", 1e-12)
 
 
-def test_least_squares(place: Any) -> None:
-    b = RNG.standard_normal((4, 3))
-    found = agrad.linalg.lstsq(place(TALL), place(b))
-    assert found._fields == ("solution", "residuals", "rank", "singular_values")
-    expected = np.linalg.lstsq(TALL, b)
-    for one, other, what in zip(found, expected, ("solution", "residuals", "rank", "values"), strict=True):
-        assert_close(one, other, what)
-    wide = agrad.linalg.lstsq(place(TALL.T), place(b[:2]))
-    assert_close(wide.solution, np.linalg.lstsq(TALL.T, b[:2])[0], "of least norm")
-    assert_close(wide.residuals, np.zeros(3), "no residuals")
-
-
 def test_least_squares_of_low_rank(place: Any) -> None:
     flat = np.outer([1.0, 2.0, 3.0], [1.0, -1.0])
     found = agrad.linalg.lstsq(place(flat), place(V))
@@ -92,16 +74,6 @@ def test_least_squares_of_low_rank(place: Any) -> None:
     near = np.diag([1.0, 1e-4])
     assert_close(agrad.linalg.lstsq(place(near), place(V[:2]), rtol=1e-3).solution, [0.5, 0.0], "rtol")
     assert_close(agrad.linalg.lstsq(place(near), place(V[:2])).solution, [0.5, -1e4], "by default")
-
-
-def test_lu(place: Any) -> None:
-    found = agrad.linalg.lu(place(AC))
-    assert found._fields == ("P", "L", "U")
-    assert_close(host(found.P) @ host(found.L) @ host(found.U), AC, "the product")
-    taped = agrad.linalg.lu(agrad.asarray(place(A), requires_grad=True))
-    assert_close(taped.P @ taped.L @ taped.U, A, "the product of Tensors")
-    singular = place(np.asarray([[1.0, 2.0], [2.0, 4.0]]))
-    assert_close(agrad.linalg.lu(singular).U, [[2.0, 4.0], [0.0, 0.0]], "of a singular matrix")
 
 
 def test_functions_of_integers_on_numpy() -> None:
@@ -141,16 +113,6 @@ def test_the_derivative_of_an_exponential_along_any_length(scale: float, place: 
     assert_close(host(found) / scale, expected / scale, "along it", 1e-12)
 
 
-def test_single_precision_stays(place: Any) -> None:
-    a, v = place(P.astype(np.float32)), place(V.astype(np.float32))
-    found = [
-        agrad.linalg.solve_triangular(a, v), agrad.linalg.cholesky_solve(a, v), agrad.linalg.logdet(a),
-        agrad.linalg.matrix_exp(a / 16), *agrad.linalg.lu(a), *agrad.linalg.lstsq(a, v)[:2],
-    ]  # fmt: skip
-    for x in found:
-        assert host(x).dtype == np.float32
-
-
 def test_kernels_are_the_generic_forms(backend: str, place: Any) -> None:
     xp = load(backend.partition(":")[0]).xp
     for dtype in ("float64", "complex64"):
@@ -163,49 +125,6 @@ def test_kernels_are_the_generic_forms(backend: str, place: Any) -> None:
             room = 1e-4 if dtype == "complex64" else 1e-12
             assert_close(primitive.bind(*arrays, **how), host(primitive.forward(xp, *arrays, **how)), name, room)
     assert backend not in ("torch", "jax", "cupy") or (backend, "linalg.over_triangle", "forward") in KERNELS
-
-
-def _logdet(xp: Any, x: Any) -> Any:
-    logdet = xp.linalg.logdet if xp is agrad else xp.logdet
-    return xp.real(logdet(x) * (2 - 1j)) if "complex" in str(x.dtype) else logdet(x @ x)
-
-
-def _lu(xp: Any, x: Any) -> Any:
-    _, lower, upper = xp.linalg.lu(x)
-    return xp.sum(xp.abs(lower) ** 3) + xp.sum(xp.abs(upper) ** 3)
-
-
-def _exponential(xp: Any, x: Any) -> Any:
-    return xp.sum(xp.abs(xp.linalg.matrix_exp(x / 4)) ** 2)
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize("dtype", ["real", "complex"])
-@pytest.mark.parametrize("function", [_logdet, _lu, _exponential])
-def test_gradients_equal_those_of_pytorch(function: Any, dtype: str) -> None:
-    import torch
-
-    x = AC if dtype == "complex" else A
-    leaf = torch.tensor(x, requires_grad=True)
-    (slope,) = torch.autograd.grad(function(torch, leaf), leaf)
-    # PyTorch's gradient of a complex number is the conjugate
-    expected = np.conj(slope.resolve_conj().numpy())
-    assert_close(agrad.grad(lambda x: function(agrad, x))(x), expected, "gradient", 1e-10)
-
-
-@pytest.mark.needs("jax")
-@pytest.mark.parametrize("dtype", ["real", "complex"])
-@pytest.mark.parametrize("trans", [0, 1, 2])
-def test_gradients_of_solutions_equal_those_of_jax(trans: int, dtype: str) -> None:
-    import jax
-
-    own, theirs = agrad.linalg.solve_triangular, jax.scipy.linalg.solve_triangular
-    with agrad.use_backend("jax"):
-        x = AC if dtype == "complex" else A
-        b = V.astype(x.dtype)
-        right = jax.grad(lambda x: jax.numpy.sum(jax.numpy.abs(theirs(x, b, trans=trans)) ** 2))(jax.numpy.asarray(x))
-        found = agrad.grad(lambda x: agrad.sum(agrad.abs(own(x, b, trans=trans)) ** 2))(x)
-    assert_close(found, np.asarray(right), "gradient", 1e-10)
 
 
 @pytest.mark.parametrize(
