@@ -6,6 +6,7 @@ import sys
 from contextlib import nullcontext
 from typing import Any
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from cases_special import UNDERIVED
@@ -16,6 +17,7 @@ import agrad
 from agrad import special
 from agrad.backends import special as words
 from agrad.errors import DtypeError, MissingRuleError, OperandError
+from agrad.ops.special import incomplete_forms
 
 INF, NAN = math.inf, math.nan
 
