@@ -69,8 +69,23 @@ def overwritten(x: Any) -> Any:
     return agrad.sin(after), buffer
 
 
+def alike(x: Any) -> Any:
+    """Single operations that occur twice, with operands that broadcast, and conjugates, which look like views."""
+    y = agrad.sum(x, axis=0)
+    for _ in range(3):
+        x = agrad.multiply(agrad.sort(x), y)
+    return agrad.cumulative_sum(x, axis=0), agrad.sin(agrad.conj(x * 2.0) + agrad.conj(x[::-1]))
+
+
+def single_values(x: Any) -> Any:
+    """Values of one element that several groups compute, of views that nothing else reads."""
+    a = agrad.reshape((agrad.cumulative_sum(x, axis=0)[0, 0] * 2.0)[2:3], ())
+    c = agrad.sin(a) * agrad.max(x[1])
+    return agrad.sin(c + x), agrad.cos(c * x[:1]), agrad.cumulative_sum(x * c, axis=0), c
+
+
 FUNCTIONS: dict[str, Function] = {
-    **{f.__name__: f for f in (turned, moved, read_twice, overwritten)},
+    **{f.__name__: f for f in (turned, moved, read_twice, overwritten, alike, single_values)},
     **{f"gradient of {f.__name__}": agrad.grad(f) for f in (moved, pooled, averaged, attended)},
     "second derivatives": agrad.grad(lambda x: agrad.sum(agrad.grad(moved)(x) ** 2)),
     "a map": agrad.vmap(agrad.grad(lambda x: agrad.sum(agrad.reshape(x.T, (-1,))[1:] ** 3))),
@@ -99,7 +114,7 @@ def test_the_pass_alone_keeps_the_values(name: str) -> None:
         program = run(program)
     inlined = with_operands_inlined(has_element, view_in_numpy)
     better = without_dead_code(inlined(program))
-    assert ahead(better) > ahead(program) == 0
+    assert ahead(program) == 0 and (ahead(better) > 0 or name == "alike")
     assert ahead(inlined(better)) >= ahead(better)
     better = inlined(better)
     for got, right in zip(interpret(better, [x]), interpret(program, [x]), strict=True):

@@ -16,7 +16,7 @@ import numpy as np
 from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.passes.fusion import Accepts, Group
 from agrad.jit.passes.tiling import reduction_of
-from agrad.jit.program import Instruction, Program, Variable, instruction_text, is_grouped, names_of
+from agrad.jit.program import Instruction, Program, Variable, instruction_text, is_grouped, names_of, works_by_element
 
 MOST_EVALUATIONS = 64
 """The largest number of times that an element may be computed for each element of the group, by estimate."""
@@ -88,8 +88,9 @@ class _Inlining:
         """Make groups of single operations that occur several times, which one kernel may compute."""
         found: dict[Any, list[int]] = {}
         for at, instruction in enumerate(self.instructions):
-            lone = self.can[at] and at not in self.gone and not isinstance(instruction.operation, Group)
-            if lone and instruction.operation.kind == "elementwise":
+            if not self.can[at] or at in self.gone or not works_by_element(instruction):
+                continue
+            if all(v.size == 1 or v.shape == instruction.results[0].shape for v in instruction.arrays):
                 key = instruction.name, *[str(getattr(v, "dtype", v)) for v in instruction.operands]
                 found.setdefault(key, []).append(at)
         for some in found.values():
@@ -131,6 +132,8 @@ class _Inlining:
         group = Group(program, shape, split, ahead=frozenset(ahead))
         self.instructions[at] = Instruction(group, tuple(inputs), {}, root.results)
         self.gone |= alone & set(taken)
+        for v in inputs:
+            self.readers.setdefault(v, []).append(at)
 
     def _taken(self, at: int, root: Instruction) -> tuple[list[int], set[int]]:
         """Return the numbers of the instructions that the group of an instruction computes, in order.

@@ -52,9 +52,22 @@ def _has_known_dtype(instruction: Instruction) -> bool:
 
 
 def view_in_numpy(instruction: Instruction, x: Any) -> Any:
-    """Return a view of a NumPy array in the memory layout of the operand, or None for any other instruction."""
+    """Return a view of a NumPy array of bytes in the memory layout of the operand, or None for any other instruction.
+
+    It may be a copy, but of a contiguous array it is none: an operation that computes new elements is not a view.
+    """
     if not is_view(instruction) or not _are_arrays(instruction) or not _has_known_dtype(instruction):
         return None
+    found = _evaluated(instruction, x)
+    if found is not None and not np.may_share_memory(found, x):
+        base = np.empty(x.shape, np.uint8)
+        packed = _evaluated(instruction, base)
+        if packed is None or not np.may_share_memory(packed, base):
+            return None
+    return found
+
+
+def _evaluated(instruction: Instruction, x: Any) -> Any:
     found = instruction.operation.function_of(np.ndarray)(x, **instruction.settings)
     same = isinstance(found, np.ndarray) and found.dtype == x.dtype and found.shape == instruction.results[0].shape
     return found if same else None
