@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from agrad.errors import BackendUnavailableError, ConfigurationError
-from agrad.jit.lower.cuda.convolutions import with_convolutions_as_products
+from agrad.jit.lower.cuda.convolutions import products_where_available
 from agrad.jit.lower.cuda.elements import has_element, is_written_out, view_in_numpy
 from agrad.jit.lower.cuda.operands import with_contiguous_operands
 from agrad.jit.lower.cuda.products import cupy_narrow_matmul, epilogues_where_available
@@ -87,7 +87,7 @@ TARGETS: dict[str, Target] = {
             DEAD_CODE,
             IN_PLACE,
             ("operations written out", decomposed(0, is_written_out)),
-            ("convolutions as products", with_convolutions_as_products),
+            ("convolutions as products", products_where_available),
             ("products with epilogues", epilogues_where_available),
             ("operands of products next to each other", with_contiguous_operands),
             ("updates as groups", with_updates_as_groups),

@@ -2,18 +2,23 @@
 
 import itertools
 import re
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from checker import host
 from jit_help import same_calls
-from test_jit_cupy import draw
+from test_jit_cupy import NVCC, draw, groups, program_of
 
 import agrad
 from agrad.jit.compile import PASSES, TARGETS
-from agrad.jit.lower.cuda.elements import has_element, view_in_numpy
+from agrad.jit.lower.cuda.convolutions import with_convolutions_as_products
+from agrad.jit.lower.cuda.elements import has_element, packed_strides, view_in_numpy
+from agrad.jit.lower.cuda.rows import Layout, RowSource
+from agrad.jit.lower.cuda.source import Source
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.inlining import with_operands_inlined
@@ -185,3 +190,30 @@ def test_kernels_of_a_replay(function: Function, shape: tuple[int, ...], most: i
 
     found = kernels_of(function, cupy.asarray(draw("float32", *shape)))
     assert 1 <= len(found) <= most and not [name for name in found if "copy" in name or "scatter" in name]
+
+
+@pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_text_is_cuda(tmp_path: Path, dtype: str) -> None:
+    """The CUDA compiler accepts the kernels of all functions and of a convolution, without a warning."""
+
+    def convolved(x: Any) -> Any:
+        return agrad.sum(functional.conv1d(agrad.sin(x), x[:2, :, :3], padding=2) ** 2)
+
+    texts = []
+    x = draw(dtype, 3, 4, 6)
+    convolutions = with_convolutions_as_products(agrad.jit(agrad.grad(convolved)).lower(x).stages[0][1])
+    convolutions = with_operands_inlined(has_element, view_in_numpy)(convolutions)
+    for program in (convolutions, *(program_of(function, x) for function in FUNCTIONS.values())):
+        for group in groups(program):
+            if group.ahead:
+                layouts = {v: Layout(packed_strides(v.shape), True) for v in Source(group).arrays}
+                texts.append(RowSource(group, layouts).text())
+    assert len(texts) > 10
+    # one file for all: each group in a namespace of its own, and its kernels by names of their own
+    texts = [re.sub(r"__global__ void (\w+)\(", rf"__global__ void of_{k}_\1(", text) for k, text in enumerate(texts)]
+    file = tmp_path / "kernels.cu"
+    file.write_text("\n".join(f"namespace n{k} {{ {text} }}" for k, text in enumerate(texts)))
+    command = [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", file.with_suffix(".ptx"), file]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -49,9 +49,8 @@ ELEMENTWISE = {
     ),
     "relu": Elementwise("T x", "T out", "out = x <= T(0) ? T(0) : x;"),
     "relu_vjp": Elementwise("T g, T y", "T out", "out = y > T(0) ? g : T(0);"),
-    "mask_unused": Elementwise(
-        "bool used, T part", "T out", "out = used || part * T(0) == T(0) ? part : T(0);  // 0 where not finite"
-    ),
+    # 0 where an element is neither used nor finite
+    "mask_unused": Elementwise("bool used, T part", "T out", "out = used || part * T(0) == T(0) ? part : T(0);"),
     "tanh_vjp": Elementwise("T g, T y", "T out", "out = g * (T(1) - y * y);"),
     "sigmoid": Elementwise(
         "T x",

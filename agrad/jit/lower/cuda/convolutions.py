@@ -59,6 +59,13 @@ class WindowCopy(FunctionOperation):
         return [*lines, f"    return {' && '.join(tests)} ? {read(position)} : {kind}(0);"]
 
 
+def products_where_available(program: Program) -> Program:
+    """Run the pass ``with_convolutions_as_products`` if cuBLASLt is available."""
+    if program.backends() != {"cupy"} or current_lt().absent:
+        return program
+    return with_convolutions_as_products(program)
+
+
 def with_convolutions_as_products(program: Program) -> Program:
     """Replace convolutions of moderate size by copies of windows and products."""
     kept: list[Instruction] = []
@@ -76,7 +83,7 @@ def _fits(instruction: Instruction) -> bool:
         return False
     size = math.prod(WindowCopy(x.shape, w.shape, instruction.settings["how"]).shape) * dtype.itemsize
     alike = x.dtype == w.dtype == out.dtype and dtype.char in "fd" and x.kind is out.kind
-    return alike and size <= MOST_BYTES and not current_lt().absent
+    return alike and size <= MOST_BYTES
 
 
 def _product(instruction: Instruction, program: Program) -> list[Instruction]:

@@ -1,6 +1,7 @@
 """CUDA functions that compute one element of an array, from its position in row-major order."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -88,26 +89,33 @@ def element_lines(instruction: Instruction, read: Read, index: str) -> list[str]
         (x,) = instruction.arrays
         kind = C_TYPES[np.dtype(out.dtype).char]
         return instruction.operation.lines(x.shape, kind, index, lambda place: read(x, place))
+    at = ["0" if n == 1 else f"i{a}" for a, n in enumerate(out.shape)]
+    body = _body(instruction, read, at)
     lines = [
         f"    const {index} i{a} = i / {below}{f' % {n}' if a else ''};"
         for a, (n, below) in enumerate(zip(out.shape, packed_strides(out.shape), strict=True))
-        if n > 1
+        if any(re.search(rf"\bi{a}\b", line) for line in body)
     ]
-    at = ["0" if n == 1 else f"i{a}" for a, n in enumerate(out.shape)]
+    return [*lines, *body]
+
+
+def _body(instruction: Instruction, read: Read, at: Sequence[str]) -> list[str]:
+    """Return the statements that use the coordinates of an element."""
+    (out,) = instruction.results
     if works_by_element(instruction) and has_cuda_expression(instruction):
         names = {}
         for v in instruction.arrays:
             strides = [0 if n == 1 else s for n, s in zip(v.shape, packed_strides(v.shape), strict=True)]
             whole = v.shape == out.shape
             names[v] = read(v, "i" if whole else _position(at[len(at) - len(v.shape) :], strides))
-        return [*lines, f"    return {expression(instruction, names)};"]
+        return [f"    return {expression(instruction, names)};"]
     if is_view(instruction):
         (x,) = instruction.arrays
         start, strides = _positions(instruction)
-        return [*lines, f"    return {read(x, _position(at, strides, start))};"]
+        return [f"    return {read(x, _position(at, strides, start))};"]
     kind = C_TYPES[np.dtype(out.dtype).char]
     terms = [(lambda place, v=v: read(v, place)) for v in instruction.operands]
-    return [*lines, f"    {kind} sum = {kind}(0);", *sum_of_parts(instruction, terms), "    return sum;"]
+    return [f"    {kind} sum = {kind}(0);", *sum_of_parts(instruction, terms), "    return sum;"]
 
 
 def _positions(instruction: Instruction) -> tuple[int, tuple[int, ...]]:

@@ -188,7 +188,10 @@ class Source:
     def read_singles(self) -> list[str]:
         """Return the lines that read single values."""
         form = "    const {k} {n} = p_{n} ? *p_{n} : n_{n};", "    const {k} {n} = *p_{n};"
-        return [line for v in self.singles for line in self.forms(form[0] if v.on_host else form[1], (v,))]
+        members = [i for i in self.program.instructions if i.results[0] not in self.group.ahead]
+        direct = {v for i in members for v in i.reads()}
+        read = [v for v in self.singles if v in direct]
+        return [line for v in read for line in self.forms(form[0] if v.on_host else form[1], (v,))]
 
     def forms(self, form: str, variables: Sequence[Variable]) -> list[str]:
         """Return ``form`` for each variable. {n} becomes its name, {k} its type."""
