@@ -24,7 +24,7 @@ BUDGETS = {
     "engine": 3962,
     "inspecting": 1329,
     "interop": 3294,
-    "jit": 7140,
+    "jit": 7163,
     "nn": 4906,
     "numpy": 475,
     "ops": 6245,
@@ -36,7 +36,7 @@ BUDGETS = {
     "testing": 852,
     "train": 2137,
     "transforms": 2781,
-    "kernels": 2466,
+    "kernels": 2464,
     "parallel": 479,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what

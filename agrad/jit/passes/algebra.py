@@ -55,7 +55,7 @@ def _kind(v: Variable | None) -> tuple[Any, ...]:
 
 
 def _is_one(value: Any, program: Program) -> bool:
-    raw = program.constants.get(value) if isinstance(value, Variable) else value
+    raw: Any = program.constants.get(value) if isinstance(value, Variable) else value
     return (isinstance(raw, (int, float)) or np.shape(raw) == ()) and bool(raw == 1)
 
 

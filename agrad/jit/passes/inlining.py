@@ -221,7 +221,7 @@ def _members(instruction: Instruction) -> list[Instruction]:
     group = instruction.operation
     if not isinstance(group, Group):
         return [instruction]
-    table: dict[Variable, Any] = dict(zip(group.program.inputs, instruction.operands, strict=True))
+    table: dict[Any, Any] = dict(zip(group.program.inputs, instruction.operands, strict=True))
     table |= {v: out for v, out in zip(group.program.outputs, instruction.outputs, strict=True) if out is not None}
     return [i.replaced(table).giving(*[table.get(v, v) for v in i.outputs]) for i in group.program.instructions]
 

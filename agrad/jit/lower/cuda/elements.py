@@ -111,8 +111,8 @@ def _body(instruction: Instruction, read: Read, at: Sequence[str]) -> list[str]:
         return [f"    return {expression(instruction, names)};"]
     if is_view(instruction):
         (x,) = instruction.arrays
-        start, strides = _positions(instruction)
-        return [f"    return {read(x, _position(at, strides, start))};"]
+        start, steps = _positions(instruction)
+        return [f"    return {read(x, _position(at, steps, start))};"]
     kind = C_TYPES[np.dtype(out.dtype).char]
     terms = [(lambda place, v=v: read(v, place)) for v in instruction.operands]
     return [f"    {kind} sum = {kind}(0);", *sum_of_parts(instruction, terms), "    return sum;"]
