@@ -31,12 +31,37 @@ from agrad.interop.arguments import (
 from agrad.interop.table import implements
 
 
-@agrad.primitive(name="numpy.interp", constant=("x", "xs", "fs"))
+@agrad.primitive(name="numpy.interp")
 def interp_p(xp: Any, x: Any, xs: Any, fs: Any, /) -> Any:
-    """Return ``numpy.interp`` of arrays that no derivative is asked of; NumPy's own on NumPy arrays."""
+    """Return ``numpy.interp`` of arrays that no derivative is asked of; NumPy's own on NumPy arrays.
+
+    A trace records it, and may be differentiated later: the rules are those of the definition.
+    """
     if isinstance(xs, np.ndarray):
         return np.interp(x, xs, fs)
     return _between(*map(agrad.asarray, (x, xs, fs)), None, None).raw
+
+
+def _of_argument(place: int, *given: Any) -> Callable[[Any], Tensor]:
+    """Return the definition as a function of one argument."""
+    return lambda v: _between(*map(agrad.asarray, (*given[:place], v, *given[place + 1 :])), None, None)
+
+
+def _pulled(place: int, g: Any, *given: Any) -> Any:
+    return agrad.vjp(_of_argument(place, *given), given[place])[1](g)[0]
+
+
+def _pushed(place: int, t: Any, *given: Any) -> Any:
+    return agrad.jvp(_of_argument(place, *given), (given[place],), (t,))[1]
+
+
+def _file_rules(place: int, name: str) -> None:
+    interp_p.vjp(name)(lambda g, x, xs, fs: _pulled(place, g, x, xs, fs))
+    interp_p.jvp(name)(lambda t, x, xs, fs: _pushed(place, t, x, xs, fs))
+
+
+for _place, _name in enumerate(("x", "xs", "fs")):
+    _file_rules(_place, _name)
 
 
 def _is_plain(x: Any) -> bool:

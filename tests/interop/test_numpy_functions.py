@@ -207,6 +207,25 @@ def test_an_interpolation_without_derivatives_is_one_operation(backend: str, pla
         assert len(jitted.lower(agrad.asarray(POINTS)).stages[-1][1].instructions) == 1
 
 
+def test_derivatives_of_an_interpolation_in_a_loop_inside_jit() -> None:
+    """The step is recorded before its derivatives are asked of."""
+
+    def f(x: Any, nodes: Any, values: Any) -> Any:
+        return agrad.scan(lambda c, u: (c + np.interp(u, nodes, values) ** 2, c), 0.0, x)[0]
+
+    given, ts = (POINTS[1], NODES, VALUES), (POINTS[1] + 1.0, NODES * 0.1, VALUES * 2.0)
+    gradient = agrad.grad(f, argnums=(0, 1, 2))
+    for got, right in zip(agrad.jit(gradient)(*given), gradient(*given), strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-12)
+    check_grads(agrad.jit(f), given)
+    twice = agrad.hessian(f, argnums=2)
+    np.testing.assert_allclose(agrad.jit(twice)(*given), twice(*given), rtol=1e-12)
+    tangent = agrad.jvp(f, given, ts)[1]
+    np.testing.assert_allclose(agrad.jit(lambda *xs: agrad.jvp(f, xs, ts)[1])(*given), tangent, rtol=1e-12)
+    mapped = agrad.vmap(agrad.jit(gradient), in_axes=(0, None, None))(np.stack([given[0], given[0] + 0.1]), *given[1:])
+    np.testing.assert_allclose(mapped[0][0], gradient(*given)[0], rtol=1e-12)
+
+
 @pytest.mark.needs("jax")
 def test_an_interpolation_compiled_by_jax() -> None:
     f = agrad.jit(lambda x: np.interp(x, NODES, VALUES), compiler="jax")
