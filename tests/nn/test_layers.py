@@ -128,7 +128,7 @@ def test_layers_with_parameters(
     assert list(layer.state_dict()) == list(theirs.state_dict())
     if name.startswith(("Conv", "Linear", "Bilinear")):
         largest = [float(abs(weight).max()) for weight in (host(layer.weight), theirs.weight.detach().numpy())]
-        assert largest[0] <= 1.2 * largest[1]
+        assert largest[0] <= 1.1 * largest[1]
     assert repr(layer).startswith(text.partition(" ... ")[0]) and text.rpartition(" ... ")[2] in repr(layer)
     check_module(layer, theirs, arrays, modes=False)
 

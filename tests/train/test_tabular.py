@@ -83,7 +83,7 @@ def test_the_average_forgets_the_first_steps() -> None:
 
 def test_it_learns_a_step_traced_as_not(backend: str) -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 3)).astype(np.float32)
+    X = rng.normal(size=(240, 3)).astype(np.float32)
     y = ((np.abs(X[:, 0]) > 0.7) ^ (X[:, 1] > 0)).astype(np.int64)
     losses = []
     for jit in (False, None):
