@@ -33,9 +33,9 @@ from agrad.interop.table import implements
 
 @agrad.primitive(name="numpy.interp")
 def interp_p(xp: Any, x: Any, xs: Any, fs: Any, /) -> Any:
-    """Return ``numpy.interp`` of arrays that no derivative is asked of; NumPy's own on NumPy arrays.
+    """Return ``numpy.interp`` as one operation: NumPy's own on NumPy arrays.
 
-    A trace records it, and may be differentiated later: the rules are those of the definition.
+    It is for arrays without a derivative. A trace may be differentiated later, by the rules of the definition.
     """
     if isinstance(xs, np.ndarray):
         return np.interp(x, xs, fs)

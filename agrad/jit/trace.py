@@ -378,7 +378,10 @@ def shape_of_result(primitive: Any, values: Iterable[Any], settings: Mapping[str
 
 
 def large_shape(primitive: Any, values: Sequence[Any], settings: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Return the shape of a large new NumPy array in C order that an operation of a known kind returns, or None."""
+    """Return the shape of the result if it is a large new NumPy array, otherwise None.
+
+    The array is in C order, and the operation is of a known kind.
+    """
     arrays = [v for v in values if is_raw(v)]
     own = primitive.is_own and primitive.outputs is None and not (primitive.may_alias or primitive.sketches)
     in_order = primitive.kind == "product"

@@ -23,7 +23,7 @@ BUDGETS = {
     "data": 2576,
     "engine": 3962,
     "inspecting": 1329,
-    "interop": 3294,
+    "interop": 3305,
     "jit": 7163,
     "nn": 4906,
     "numpy": 475,

@@ -1,4 +1,6 @@
-"""Products on CuPy: ``matmul`` of many rows, and ``convolution`` as a copy of all windows and a product.
+"""Products on CuPy: ``matmul`` of many rows, and ``convolution``.
+
+A convolution is a copy of all windows, and a product.
 
 CuPy has no cuDNN. The groups of a convolution are a batch of the product.
 """
@@ -35,7 +37,7 @@ def _placed(x: Any, padding: Pads, dilation: Sequence[int]) -> Any:
 
 @kernel("cupy", "matmul", "namespace", gain=4.0)
 def matmul(x1: Any, x2: Any, /) -> Any:
-    """Multiply by one matrix as rows of one product: CuPy broadcasts the matrix to a batch."""
+    """Multiply by one matrix in one product. CuPy would broadcast it to a batch."""
     if x1.ndim > 2 and x2.ndim == 2 and x1.size and x1.shape[-1] == x2.shape[0] and x1.flags.c_contiguous:
         return cupy.matmul(x1.reshape(-1, x1.shape[-1]), x2).reshape(*x1.shape[:-1], x2.shape[1])
     return cupy.matmul(x1, x2)

@@ -1,4 +1,7 @@
-"""Convolutions as products: a group copies the windows, cuBLASLt multiplies, and the readers find the result."""
+"""Convolutions as products of a copy of the windows.
+
+A group copies the windows, cuBLASLt multiplies, and the readers find the elements of the result.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,9 +26,10 @@ MOST_BYTES = 1 << 28
 
 
 class WindowCopy(FunctionOperation):
-    """The windows of an array (n, groups * c, ...), as a factor (groups, c * taps, n * places) of a product.
+    """The windows of an array, as a factor of a product.
 
-    A tap is a position in the kernel, and a place one in the result. A single group has no axis.
+    The array has shape (n, groups * c, ...), and the result (groups, c * taps, n * places). A tap is a position in the
+    kernel, and a place is one in the result. A single group has no axis.
     """
 
     def __init__(self, x: Sequence[int], w: Sequence[int], how: Windows) -> None:
@@ -44,7 +48,7 @@ class WindowCopy(FunctionOperation):
         return xp.reshape(xp.moveaxis(found, 0, 1), self.shape)
 
     def lines(self, shape: Sequence[int], kind: str, index: str, read: Callable[[str], str]) -> list[str]:
-        """Return the statements that return element ``i`` of the result, for an array of a shape."""
+        """Return the statements for element ``i`` of the result, for an array of a shape."""
         axes = (self.how.groups, self.channels, *self.kernel, self.images, *self.out)
         at = [f"i / {math.prod(axes[k + 1 :])}{f' % {n}' if k else ''}" if n > 1 else "0" for k, n in enumerate(axes)]
         m = len(self.kernel)

@@ -1,4 +1,4 @@
-"""CUDA functions that compute one element of an array, from its position in row-major order."""
+"""CUDA functions that compute one element of an array from its position."""
 
 import math
 import re
@@ -19,7 +19,10 @@ Read = Callable[[Variable, str], str]
 
 
 def has_element(instruction: Instruction) -> bool:
-    """Return True for an elementwise operation, or a sum of parts at their positions, that a function can compute."""
+    """Return True if a function can compute each element of the result.
+
+    These are elementwise operations, sums of parts at their positions, and windows.
+    """
     if len(instruction.results) != 1 or not _are_arrays(instruction):
         return False
     if works_by_element(instruction):
@@ -30,7 +33,7 @@ def has_element(instruction: Instruction) -> bool:
 
 
 def is_written_out(instruction: Instruction) -> bool:
-    """Return True for an instruction of an operation's definition that groups compute: not for products."""
+    """Return True for a part of an operation's definition that groups compute."""
     if instruction.operation.kind == "product" or len(instruction.results) != 1:
         return False
     found = reduction_of(instruction)
@@ -53,9 +56,9 @@ def _has_known_dtype(instruction: Instruction) -> bool:
 
 
 def view_in_numpy(instruction: Instruction, x: Any) -> Any:
-    """Return a view of a NumPy array of bytes in the memory layout of the operand, or None for any other instruction.
+    """Return a view of an array of bytes in the layout of the operand, or None.
 
-    It may be a copy, but of a contiguous array it is none: an operation that computes new elements is not a view.
+    None stands for any other instruction. The result may be a copy, but of a contiguous array it is none: an operation that computes new elements is not a view.
     """
     if not is_view(instruction) or not _are_arrays(instruction) or not _has_known_dtype(instruction):
         return None

@@ -1,4 +1,4 @@
-"""Operands of products: a copy that cuBLASLt would make becomes an operation, which groups compute."""
+"""Copies of operands of products as operations, which groups compute."""
 
 from typing import Any
 
@@ -14,7 +14,9 @@ _CONTIGUOUS = Contiguous()
 
 
 def with_contiguous_operands(program: Program) -> Program:
-    """Copy operands of products that cuBLASLt cannot read, and views that are copies, by operations.
+    """Copy operands of products and views by operations.
+
+    These are operands in a layout that cuBLASLt does not support, and views that would be copies.
 
     A copy follows the instruction that makes its operand. All later instructions read the copy.
     """

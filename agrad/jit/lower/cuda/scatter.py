@@ -59,7 +59,7 @@ def _axes(index: tuple[Any, ...], shape: tuple[int, ...]) -> list[_Axis] | None:
 
 
 def sum_of_parts(instruction: Instruction, reads: Sequence[Callable[[str], str]]) -> list[str]:
-    """Return the statements that add the parts to ``sum``, at the coordinates ``i0``, ``i1``, ...
+    """Return the statements that add the parts to ``sum`` at ``i0``, ``i1``, ...
 
     reads: for each part the function from the position of an element to its expression.
     """

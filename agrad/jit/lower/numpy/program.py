@@ -362,7 +362,7 @@ def _numeral(size: float, sign: float, dtype: np.dtype) -> np.ndarray | None:
 
 
 def has_kernel(instruction: Instruction) -> bool:
-    """Return True if a kernel for NumPy computes the operation on arrays of these shapes and dtypes."""
+    """Return True if a NumPy kernel accepts the shapes and dtypes of an operation."""
     kernel = KERNELS.get(("numpy", instruction.name, "forward"))
     given = [filled(np.ones(1, v.dtype), v.shape) for v in instruction.arrays]
     return kernel is not None and kernel.when is not None and kernel.when(*given, **instruction.settings)
