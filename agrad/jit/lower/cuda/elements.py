@@ -58,7 +58,8 @@ def _has_known_dtype(instruction: Instruction) -> bool:
 def view_in_numpy(instruction: Instruction, x: Any) -> Any:
     """Return a view of an array of bytes in the layout of the operand, or None.
 
-    None stands for any other instruction. The result may be a copy, but of a contiguous array it is none: an operation that computes new elements is not a view.
+    None stands for any other instruction. The result may be a copy, but not of a contiguous array: an operation that
+    computes new elements is not a view.
     """
     if not is_view(instruction) or not _are_arrays(instruction) or not _has_known_dtype(instruction):
         return None
