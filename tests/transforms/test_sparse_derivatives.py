@@ -89,7 +89,7 @@ def test_the_table_of_cases(case: Case) -> None:
 
 def real_programs(start: int) -> Iterator[tuple[int, Any]]:
     """Yield the random programs of some seeds that have real derivatives."""
-    from random_programs.generate import generate
+    from random_programs.program import generate
     from random_programs.ways import Case as ProgramCase
 
     for seed in range(start, start + SEEDS // 3):
@@ -344,9 +344,9 @@ def test_modes() -> None:
     many = np.stack([X, 2 * X, X**2])
 
     ours, theirs = lambda x: agrad.sum(sparse(x).values ** 3), lambda x: agrad.sum(dense(x) ** 3)
-    check_same(
-        ours, theirs, (X,), [*DERIVATIVES, "vmap of the gradient", "jit of the gradient", "gradient of jit"], 1e-11
-    )
+    # the value of an array that no transform sees is a matrix of SciPy, without ``values``
+    modes = [*DERIVATIVES, "vmap of the gradient", "jit of the gradient", "gradient of jit"]
+    check_same(ours, theirs, (X,), [mode for mode in modes if mode != "value"], 1e-11)
     mapped = agrad.vmap(sparse)(many)
     for i, x in enumerate(many):
         np.testing.assert_array_equal(mapped.values[i], sparse(x).data)

@@ -9,6 +9,7 @@ from checker import assert_close, check_adjoint, host
 from modes import check_mapped, check_same, check_traced, gradient
 
 import agrad
+from agrad.errors import TracedValueError
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -82,7 +83,7 @@ def test_overwritten_elements_have_the_cotangent_zero(name: str, write: Any, pla
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_elements_overwritten_by_a_number(name: str, place: Any) -> None:
+def test_elements_overwritten_by_a_number(name: str, backend: str, place: Any) -> None:
     index, at, x = problem(name, place)
 
     def f(x: Any) -> Any:
@@ -91,8 +92,13 @@ def test_elements_overwritten_by_a_number(name: str, place: Any) -> None:
         return agrad.sum(y)
 
     expected = np.where(at, 0.0, (1.0 + np.log(VALUES) / 2.0) / np.sqrt(VALUES))
-    for way in (agrad.grad(f), agrad.jit(agrad.grad(f)), agrad.grad(agrad.jit(f))):
-        assert_close(way(x), expected, "gradient", 1e-12)
+    assert_close(agrad.grad(f)(x), expected, "gradient", 1e-12)
+    for way in (agrad.jit(agrad.grad(f)), agrad.grad(agrad.jit(f))):
+        if name == "mask" and backend in ("jax", "cupy"):  # the shape of x[mask] depends on values
+            with pytest.raises(TracedValueError, match="a Boolean index"):
+                way(x)
+        else:
+            assert_close(way(x), expected, "gradient", 1e-12)
 
 
 def test_the_old_value_at_the_index_may_be_nan(place: Any) -> None:
