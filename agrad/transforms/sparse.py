@@ -402,6 +402,7 @@ def sparse_jacobian(
     -----
     The pattern does not depend on the values of floating-point arguments. It is found again for other integer
     arguments, for other shapes, and if a value that ``f`` reads from outside has changed. ``agrad.jit`` finds it once.
+    ``f`` is called more than once and must not write into its arguments.
     A. Gebremedhin, F. Manne and A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005).
 
     Examples

@@ -395,10 +395,18 @@ def test_hessians() -> None:
             np.testing.assert_allclose(block.toarray(), values, atol=1e-14)
 
 
+def writes_into_arguments(case: Any) -> bool:
+    """Return True for a function that changes its other arguments: a second call then computes something else."""
+    given, before = case.fresh(), case.fresh()
+    with np.errstate(all="ignore"):
+        case.loss(*given)
+    return any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(given, before, strict=True))
+
+
 def test_hessians_of_random_programs() -> None:
     done = 0
     for _, case in real_programs(0):
-        if case.single:
+        if case.single or writes_into_arguments(case):
             continue
         try:
             with np.errstate(all="ignore"):
