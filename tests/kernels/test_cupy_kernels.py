@@ -281,7 +281,7 @@ for (backend, name, part), filed in KERNELS.items():
     if backend != "cupy" or name.startswith("random_") or part == "namespace":
         continue
     with second:
-        arrays = {"g_loss": labels * 1.0, "g_lse": labels * 1.0, "labels": labels, "lse": labels * 1.0}
+        arrays = {"g_loss": labels * 1.0, "g_lse": labels * 1.0, "labels": labels, "lse": labels * 1.0, "used": x > 2}
         arrays |= {"x2": cupy.eye(4)} if name == "linalg.over_triangle" else {}
         given = [arrays.get(n, x + 0) for n in filed.names]
     assert filed.when(*given), name
@@ -289,7 +289,7 @@ for (backend, name, part), filed in KERNELS.items():
     for y in out if isinstance(out, tuple) else (out,):
         assert y.device == second, (name, part)
     tried += 1
-assert tried == 16, tried
+assert tried == 17, tried
 assert cupy.cuda.Device().id == 0
 """
 

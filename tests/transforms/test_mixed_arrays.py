@@ -240,4 +240,6 @@ def test_a_raw_array_on_the_left_of_an_argument(name: str, backend: str) -> None
     assert_close(agrad.jit(f)(x), expected, "value")
     check_adjoint(f, [x], np.random.default_rng(0))
     check_traced(f, (x,), ("gradient", "tangent"))
-    check_mapped(f, [agrad.stack([x, x])])
+    assert_close(agrad.vmap(f)(agrad.stack([agrad.asarray(x)] * 2)), np.stack([expected] * 2), "vmap")
+    if backend != "cupy":  # the operator @ of CuPy accepts no Tensor outside of transforms
+        check_mapped(f, [agrad.stack([agrad.asarray(x)] * 2)])
