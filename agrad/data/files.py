@@ -43,6 +43,7 @@ PREFIX, SUFFIX = ".agrad-", ".tmp"
 def optional(module: str, package: str, extra: str, what: str) -> Any:
     """Return a module of an optional package, or raise `MissingExtraError`."""
     try:
+        importlib.import_module(module.partition(".")[0])
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(

@@ -20,7 +20,7 @@ BUDGETS = {
     "backends": 2448,
     "control": 1605,
     "cli": 2219,
-    "data": 2576,
+    "data": 2577,
     "engine": 3962,
     "inspecting": 1329,
     "interop": 3305,
