@@ -24,7 +24,7 @@ BUDGETS = {
     "engine": 3962,
     "inspecting": 1329,
     "interop": 3305,
-    "jit": 7163,
+    "jit": 7161,
     "nn": 4906,
     "numpy": 475,
     "ops": 6245,

@@ -1,7 +1,7 @@
 """Inlining: a group computes the elements of its operands where it reads them.
 
-The operands are results of elementwise operations, views that would be copied, and sums of parts at their places. Each
-needs no kernel and no memory if a group is its only reader.
+The operands are results of elementwise operations, views that would be copied, and sums of parts at their positions.
+An operand needs no kernel and no memory if a group is its only reader.
 """
 
 import re

@@ -4,7 +4,6 @@ Elementwise groups with the same text are one launch: the updates of all paramet
 """
 
 import itertools
-import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 
 from agrad.backends import load
 from agrad.engine.operation import Operation
+from agrad.jit.lower.cuda.elements import packed_strides
 from agrad.jit.lower.cuda.rows import Layout, RowSource
 from agrad.jit.lower.cuda.source import PACK_BYTES, GroupSource, Source
 from agrad.jit.lower.cuda.streams import module, result_array
@@ -52,7 +52,7 @@ def source_of(group: Group, layouts: Sequence[Layout]) -> GroupSource | RowSourc
     """
     arrays = Source(group).arrays
     if group.split == len(group.shape):
-        contiguous = all(at == Layout(_packed(v.shape), True) for v, at in zip(arrays, layouts, strict=True))
+        contiguous = all(at == Layout(packed_strides(v.shape), True) for v, at in zip(arrays, layouts, strict=True))
         splits = whole_row_splits(group.shape, np.dtype(bool)) - {len(group.shape)}
         if not group.ahead and (contiguous or not splits):
             return GroupSource(group)
@@ -63,11 +63,6 @@ def source_of(group: Group, layouts: Sequence[Layout]) -> GroupSource | RowSourc
 
 def _layout(x: Any) -> Layout:
     return Layout(tuple([s // x.itemsize for s in x.strides]), x.data.ptr % PACK_BYTES == 0)
-
-
-def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides of a contiguous array."""
-    return tuple([math.prod(shape[k + 1 :]) for k in range(len(shape))])
 
 
 Launch = Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], tuple[Any, ...]]
