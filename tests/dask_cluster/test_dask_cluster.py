@@ -78,7 +78,8 @@ def test_a_function_of_0_8_gb_in_two_workers_of_0_4_gb(client: Any) -> None:
     np.testing.assert_allclose(gradient, slope, rtol=1e-9)
     print(f"\n{times}, {max(memory) / 1e9:.3f} GB a worker")
     assert max(memory[:WORKERS]) < 0.3e9
-    assert min(times["chunked"]) < 1.1 * min(times["by hand"])
+    # 1.0 to 1.1 on an idle machine; a busy one adds a fifth. A second pass over the data would double it
+    assert min(times["chunked"]) < 1.5 * min(times["by hand"])
 
 
 def test_functions_travel_to_the_workers(client: Any) -> None:
