@@ -50,8 +50,8 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; __getattr__ loads th
     from agrad.inspecting.compare import compare_backends as compare_backends
     from agrad.inspecting.profile import profile as profile
     from agrad.inspecting.recorder import graph as graph
-    from agrad.interop.words import cumsum as cumsum, einsum as einsum, gradient as gradient, pad as pad
-    from agrad.interop.words import quantile as quantile, transpose as transpose
+    from agrad.interop.namespace import cumsum as cumsum, einsum as einsum, gradient as gradient, pad as pad
+    from agrad.interop.namespace import quantile as quantile, transpose as transpose
     from agrad.jit.api import jit as jit
     from agrad.jit.shapes import ShapeDtype as ShapeDtype, eval_shape as eval_shape
     from agrad.nn.saving import load as load, save as save
@@ -81,7 +81,7 @@ _MODULES = {
     "inspecting.profile": ("profile",),
     "inspecting.recorder": ("graph",),
     # with NumPy names, which libraries search for in the package of the class of an array
-    "interop.words": ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose"),
+    "interop.namespace": ("cumsum", "einsum", "gradient", "pad", "quantile", "transpose"),
     "jit.api": ("jit",),
     "jit.shapes": ("ShapeDtype", "eval_shape"),
     "nn.saving": ("load", "save"),
@@ -112,10 +112,10 @@ def _answer(module: str, *names: str) -> None:
         _CALLS[name] = load
 
 
-_answer("interop.numpy", "array_ufunc", "array_function", "array_method", "flat_iterator", "special_word")
-_answer("interop.beside", "operator_beside", "values_of_labelled")
-_answer("interop.outside", "counterpart")
-_answer("interop.namespaces", "array_namespace")
+_answer("interop.numpy", "array_ufunc", "array_function", "array_method", "flat_iterator", "special_function")
+_answer("interop.foreign_operators", "operator_beside", "values_of_labelled")
+_answer("interop.refused", "counterpart")
+_answer("interop.bound_namespace", "array_namespace")
 _answer("inspecting.values", "op", "parents", "grad_fn", "represent")
 _answer("inspecting.html", "represent_html")
 
@@ -129,7 +129,7 @@ if not _typing.TYPE_CHECKING:  # otherwise, checkers would accept any name
             found = getattr(_importlib.import_module(f"agrad.{_FUNCTIONS[name]}"), name)
             return globals().setdefault(name, found)
         if name == "lib":  # xarray looks for windows there; it is not a public name
-            return _importlib.import_module("agrad.interop.words").lib
+            return _importlib.import_module("agrad.interop.namespace").lib
         word = _function_word(name)
         raise AttributeError(f"module 'agrad' has no attribute {name!r}" + (f". Write {word}." if word else ""))
 

@@ -25,7 +25,7 @@ PRIMITIVES: dict[str, Any] = {}
 class Section(SimpleNamespace):
     """A section of the namespace, whose module is imported at the first lookup.
 
-    ``CALLS["special_word"]`` finds the names that ``agrad.special`` lacks.
+    ``CALLS["special_function"]`` finds the names that ``agrad.special`` lacks.
     """
 
     __slots__ = ("_title",)
@@ -39,7 +39,7 @@ class Section(SimpleNamespace):
         if module not in sys.modules and not name.startswith("_"):
             importlib.import_module(module)
             return getattr(self, name)
-        find = None if name.startswith("_") or self._title != "special" else CALLS.get("special_word")
+        find = None if name.startswith("_") or self._title != "special" else CALLS.get("special_function")
         found = None if find is None else find(name)
         if found is None:
             where = f"agrad.scipy.{self._title}" + ("" if self._title == "special" else f" and numpy.{self._title}")

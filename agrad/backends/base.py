@@ -86,7 +86,7 @@ class Backend:
     memory: Callable[[Raw], Hashable] = lambda x: None
     """Return an identifier of the memory block of an array, or None if the array is read-only or repeats elements.
     Arrays of different blocks share no memory. Required with ``shares_memory``."""
-    apart: Callable[[Sequence[Raw]], bool] = lambda arrays: False
+    unaliased: Callable[[Sequence[Raw]], bool] = lambda arrays: False
     """Return True if the arrays are known to be writable and to share no memory, without a call of ``memory``."""
     unfilled: Callable[[Raw, tuple[int, ...]], Raw] = lambda x, shape: x
     """Return an array of zeros with the shape, dtype and layout of a new array that uses no memory until it is
@@ -139,7 +139,7 @@ class Backend:
 
 
 @dataclass(frozen=True)
-class Place:
+class DeviceSpec:
     """A backend, and one of its devices."""
 
     backend: Backend
@@ -217,7 +217,7 @@ def public(module: Any) -> dict[str, Any]:
 
 
 def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
-    """Return a namespace of the public names of ``module`` and the extension words.
+    """Return a namespace of the public names of ``module`` and the extension functions.
 
     Its ``linalg`` and ``fft`` are namespaces too.
     """

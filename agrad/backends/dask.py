@@ -63,9 +63,9 @@ def _one_block(x: Any) -> Any:
     return (x.rechunk(-1) if x.npartitions > 1 else x).to_delayed(optimize_graph=False).item()
 
 
-def _one_task(word: Callable[..., Any], shape: tuple[int, ...], dtype: Any, *arrays: Any) -> da.Array:
+def _one_task(function: Callable[..., Any], shape: tuple[int, ...], dtype: Any, *arrays: Any) -> da.Array:
     def whole(*values: Any) -> np.ndarray:
-        return np.asarray(word(*values))
+        return np.asarray(function(*values))
 
     made = dask.delayed(whole, pure=False)(*map(_one_block, arrays))
     return da.from_delayed(made, shape=shape, dtype=dtype, meta=np.empty((0,) * len(shape), dtype=dtype))
@@ -230,10 +230,10 @@ def broadcast_to(x: da.Array, /, shape: tuple[int, ...]) -> da.Array:
     return da.broadcast_to(x, shape, chunks=chunks)
 
 
-# ------------------------------------------------------------------ words of the standard
+# ------------------------------------------------------------------ functions of the standard
 
 
-_MATRIX_WORDS = (
+_MATRIX_FUNCTIONS = (
     "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lu", "matrix_power", "pinv", "qr", "slogdet",
     "solve", "solve_or_nan", "svd", "svdvals",
 )  # fmt: skip
@@ -243,11 +243,11 @@ of rows use the Dask functions, and right-hand sides of equations keep their chu
 
 
 def _extreme(name: str) -> Callable[..., Any]:
-    word, on_host = getattr(compat, name), getattr(host.BACKEND.xp, name)
+    function, on_host = getattr(compat, name), getattr(host.BACKEND.xp, name)
 
     def extreme(x: da.Array, /, *, axis: Any = None, keepdims: bool = False) -> da.Array:
         if size(x.shape):
-            return word(x, axis=axis, keepdims=keepdims)
+            return function(x, axis=axis, keepdims=keepdims)
         # Dask requires an identity even if the batch is empty and none is needed
         like = on_host(np.zeros(x.shape, x.dtype), axis=axis, keepdims=keepdims)
         return da.zeros(like.shape, dtype=like.dtype)
@@ -276,34 +276,34 @@ def _is_tall(x: da.Array) -> bool:
     return x.ndim == 2 and x.numblocks[0] > 1 and x.numblocks[1] == 1 and min(x.chunks[0]) >= x.shape[1]
 
 
-def _tall(name: str, word: Callable[..., Any], x: da.Array, **settings: Any) -> Any:
-    like = word(np.eye(x.shape[1], dtype=x.dtype), **settings)
+def _tall(name: str, function: Callable[..., Any], x: da.Array, **settings: Any) -> Any:
+    like = function(np.eye(x.shape[1], dtype=x.dtype), **settings)
     parts = da.linalg.tsqr(x, compute_svd=name != "qr")
     return parts[1] if name == "svdvals" else type(like)(*parts)
 
 
-def _by_columns(word: Callable[..., Any], a: da.Array, b: da.Array) -> da.Array:
+def _by_columns(function: Callable[..., Any], a: da.Array, b: da.Array) -> da.Array:
     dtype = np.result_type(a.dtype, b.dtype)
     n = {0: a.shape[0]}
-    return da.blockwise(word, (0, 1), a, (2, 3), b, (4, 1), concatenate=True, new_axes=n, dtype=dtype)
+    return da.blockwise(function, (0, 1), a, (2, 3), b, (4, 1), concatenate=True, new_axes=n, dtype=dtype)
 
 
-def _matrix_word(name: str) -> Callable[..., Any]:
-    word = getattr(host.BACKEND.xp.linalg, name)
+def _matrix_function(name: str) -> Callable[..., Any]:
+    function = getattr(host.BACKEND.xp.linalg, name)
 
     def on_whole_arrays(*arrays: Any, **settings: Any) -> Any:
         if name in _TALL and _TALL[name].items() <= settings.items() and _is_tall(arrays[0]):
-            return _tall(name, word, *arrays, **settings)
+            return _tall(name, function, *arrays, **settings)
         if name in ("solve", "solve_or_nan") and arrays[0].ndim == arrays[1].ndim == 2 and size(arrays[1].shape):
-            return _by_columns(word, *arrays)
+            return _by_columns(function, *arrays)
         # its result for identity matrices of the same lengths has the shapes and dtypes of the matrices to be computed
         matrices, others = (arrays[:1], arrays[1:]) if name == "matrix_power" else (arrays, ())
-        trial = word(*map(_identity, matrices), *others, **settings)
+        trial = function(*map(_identity, matrices), *others, **settings)
         batch = np.broadcast_shapes(*[x.shape[:-2] for x in matrices])
 
         def part(i: int | None, like: Any) -> da.Array:
             def one(*values: Any) -> Any:
-                out = word(*values, *others, **settings)
+                out = function(*values, *others, **settings)
                 return out if i is None else out[i]
 
             return _one_task(one, (*batch, *like.shape), like.dtype, *matrices)
@@ -319,14 +319,14 @@ def _matrix_word(name: str) -> Callable[..., Any]:
 
 def _transform(name: str) -> Callable[..., Any]:
     """Return a Fourier transform of Dask, which requires its axes in one chunk."""
-    word = getattr(compat.fft, name)
+    function = getattr(compat.fft, name)
 
     def transform(x: da.Array, /, **settings: Any) -> da.Array:
         axes = settings.get("axes", settings.get("axis", -1))
         if axes is None:
             axes = range(-len(settings.get("s") or x.shape), 0)
         axes = (axes,) if isinstance(axes, int) else axes
-        return word(x.rechunk(dict.fromkeys([axis % x.ndim for axis in axes], -1)), **settings)
+        return function(x.rechunk(dict.fromkeys([axis % x.ndim for axis in axes], -1)), **settings)
 
     transform.__name__ = name
     return transform
@@ -337,10 +337,10 @@ def _computed(name: str) -> Callable[..., Any]:
 
     The Dask function leaves the shape unknown.
     """
-    word = getattr(host.BACKEND.xp, name)
+    function = getattr(host.BACKEND.xp, name)
 
     def at_once(x: da.Array, /) -> Any:
-        found = word(_to_host(x))
+        found = function(_to_host(x))
         return tuple(map(da.from_array, found)) if isinstance(found, tuple) else da.from_array(found)
 
     at_once.__name__ = name
@@ -404,13 +404,13 @@ BACKEND = of_namespace(
     compat,
     "dask",
     {
-        **{word.__name__: word for word in _OWN},
+        **{function.__name__: function for function in _OWN},
         **{name: _computed(name) for name in _COMPUTED},
         **{name: _extreme(name) for name in ("max", "min")},
         "special": SpecialWords(_special_functions, _in_double),
         "float16": np.float16,
         "fft": {n: _transform(n) for n in dir(compat.fft) if n.endswith(("fft", "fftn"))},
-        "linalg": {n: _matrix_word(n) for n in _MATRIX_WORDS if hasattr(host.BACKEND.xp.linalg, n)},
+        "linalg": {n: _matrix_function(n) for n in _MATRIX_FUNCTIONS if hasattr(host.BACKEND.xp.linalg, n)},
     },
     array_types=(da.Array,),
     devices=lambda: ("cpu",),

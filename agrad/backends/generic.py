@@ -17,7 +17,7 @@ import numpy as np
 
 from agrad.backends.base import WIDER, Backend, Names, check_digits, iterate, public
 from agrad.backends.convolution import beside, convolution
-from agrad.backends.generic_words import Words, diagonal, lu, solve_or_nan, vector_norm
+from agrad.backends.generic_functions import ExtensionFunctions, diagonal, lu, solve_or_nan, vector_norm
 from agrad.backends.indexing import host_index
 from agrad.backends.special import SpecialWords, in_double
 from agrad.dtypes import as_dtype
@@ -183,9 +183,9 @@ def of_namespace(
         if not lazy and np.asarray(sample).dtype == object:
             WIDER[kind] = xp
     writes = not lazy and _writes(module, sample)
-    words = Words(xp, lambda a, like: host.array(a, like=like), host.values, writes)
+    extension = ExtensionFunctions(xp, lambda a, like: host.array(a, like=like), host.values, writes)
     device_of = own.get("device_of", (lambda x: x.device) if hasattr(sample, "device") else lambda x: "cpu")
-    beyond = {name: getattr(words, name) for name in vars(Words) if not name.startswith("_")}
+    beyond = {name: getattr(extension, name) for name in vars(ExtensionFunctions) if not name.startswith("_")}
     beyond |= {
         "iterate": iterate,
         "convolution": partial(convolution, xp),

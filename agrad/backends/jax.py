@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from agrad import philox
-from agrad.backends import special as special_words
+from agrad.backends import special as special_functions
 from agrad.backends.base import Backend, broadcast_batches, file_forms, vocabulary
 from agrad.backends.convolution import Windows
 from agrad.backends.indexing import check_bounds, explicit, host_index, positions
@@ -204,7 +204,7 @@ BACKEND = Backend(
         searchsorted=searchsorted,
         convolution=convolution,
         iterate=iterate,
-        special=special_words.JAX,
+        special=special_functions.JAX,
     ),
     version=jax.__version__,
     array_types=(jax.Array, jax.core.Tracer),

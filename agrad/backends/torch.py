@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from agrad import philox
-from agrad.backends import special as special_words
+from agrad.backends import special as special_functions
 from agrad.backends.base import Backend, vocabulary
 from agrad.backends.convolution import Windows
 from agrad.backends.indexing import explicit, host_index, positions
@@ -300,7 +300,7 @@ BACKEND = Backend(
         matmul=matmul,
         searchsorted=searchsorted,
         subtract=subtract,
-        special=special_words.TORCH,
+        special=special_functions.TORCH,
     ),
     version=torch.__version__,
     array_types=(torch.Tensor,),

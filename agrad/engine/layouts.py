@@ -57,7 +57,7 @@ def copy_if_aliased(values: Iterable[Any], others: Sequence[Any] = (), *, row_ma
     values = list(values)
     if values and not others and not row_major:  # gradients of leaves, most of them new arrays
         backend = SHARING[type(values[0])]
-        if backend is not None and len(set(map(type, values))) == 1 and backend.apart(values):
+        if backend is not None and len(set(map(type, values))) == 1 and backend.unaliased(values):
             return values
     held: dict[Any, list[Any]] = {}
     for other in others:

@@ -21,20 +21,20 @@ from agrad.interop import (  # noqa: F401 - they register handlers
     linear_algebra,
     manipulation,
     ordering,
-    outside,
     polynomials,
     reductions,
+    refused,
     scimath,
     signals,
     statistics,
     ufuncs,
 )
 from agrad.interop.arguments import cast, deliver, dtype_of, known, masked, rejects, tensor
-from agrad.interop.beside import values_of_labelled
 from agrad.interop.creation import LIKE, like_array
+from agrad.interop.foreign_operators import values_of_labelled
 from agrad.interop.methods import METHODS, choose_where
 from agrad.interop.scipy import find_ufunc
-from agrad.interop.scipy import special_word as special_word
+from agrad.interop.scipy import special_function as special_function
 from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, answer, called_as, find
 
 _IGNORED = ("order", "subok", "casting")

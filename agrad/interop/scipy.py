@@ -31,7 +31,7 @@ _OTHER_NAMES = {"psi": special.digamma, "jv": special.jn}
 _DEGREE = math.pi / 180
 
 
-def word(name: str, what: str = "", arguments: str = "", result: str = "") -> Callable[[Function], Function]:
+def scipy_name(name: str, what: str = "", arguments: str = "", result: str = "") -> Callable[[Function], Function]:
     """Register a function of Tensors of one floating dtype by its SciPy name.
 
     Its docstring has the first line and the examples of the function's, or what it returns and one call.
@@ -70,7 +70,7 @@ Examples
 >>> from agrad.scipy import special{examples}"""
 
 
-def special_word(name: str) -> Function | None:
+def special_function(name: str) -> Function | None:
     """Return a function with a SciPy name that ``agrad.special`` lacks, or None."""
     return WORDS.get(name) or _OTHER_NAMES.get(name)
 
@@ -83,7 +83,7 @@ def find_ufunc(ufunc: np.ufunc) -> Function | None:
     name = ufunc.__name__
     if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is not ufunc:
         return None
-    function = special_word(name) or special.__dict__.get(name)
+    function = special_function(name) or special.__dict__.get(name)
     if function is None:
         raise RefusedFunctionError(
             f"scipy.special.{name} has no counterpart in agrad.special. Write it as an @agrad.primitive with its "
@@ -149,7 +149,7 @@ def _sine(turns: Any, sine: Any, cosine: Any) -> Any:
     return agrad.where(turns >= 2, -value, value)
 
 
-@word("sindg")
+@scipy_name("sindg")
 def _sindg(x: Any) -> Any:
     """Return the sine of an angle in degrees.
 
@@ -163,7 +163,7 @@ def _sindg(x: Any) -> Any:
     return _sine(*_turned(x))
 
 
-@word("cosdg")
+@scipy_name("cosdg")
 def _cosdg(x: Any) -> Any:
     """Return the cosine of an angle in degrees.
 
@@ -178,7 +178,7 @@ def _cosdg(x: Any) -> Any:
     return _sine(agrad.remainder(turns + 1, 4.0), sine, cosine)
 
 
-@word("tandg")
+@scipy_name("tandg")
 def _tandg(x: Any) -> Any:
     """Return the tangent of an angle in degrees.
 
@@ -192,7 +192,7 @@ def _tandg(x: Any) -> Any:
     return _sindg(x) / _cosdg(x)
 
 
-@word("cotdg")
+@scipy_name("cotdg")
 def _cotdg(x: Any) -> Any:
     """Return the cotangent of an angle in degrees.
 
@@ -206,7 +206,7 @@ def _cotdg(x: Any) -> Any:
     return _cosdg(x) / _sindg(x)
 
 
-@word("rgamma")
+@scipy_name("rgamma")
 def _rgamma(x: Any) -> Any:
     """Return 1 / gamma(x).
 
@@ -278,10 +278,10 @@ _ROWS: tuple[tuple[str, str, str, str, Function], ...] = (
      "[0.606531, 0.135335]", lambda v, x: special.gammaincc(v / 2, x / 2)),
 )  # fmt: skip
 for _row in _ROWS:
-    word(*_row[:4])(_row[4])
+    scipy_name(*_row[:4])(_row[4])
 
 
-@word("gammasgn")
+@scipy_name("gammasgn")
 def _gammasgn(x: Any) -> Any:
     """Return the sign of the gamma function.
 
@@ -297,7 +297,7 @@ def _gammasgn(x: Any) -> Any:
     return _within(x == x, sign)
 
 
-@word("multigammaln")
+@scipy_name("multigammaln")
 def _multigammaln(a: Any, d: Any) -> Any:
     """Return the logarithm of the multivariate gamma function of dimension d.
 
@@ -311,7 +311,7 @@ def _multigammaln(a: Any, d: Any) -> Any:
     return sum((special.gammaln(a - j / 2) for j in range(1, d)), special.gammaln(a)) + constant
 
 
-@word("binom")
+@scipy_name("binom")
 def _binom(n: Any, k: Any) -> Any:
     """Return the binomial coefficient of real n and k.
 
@@ -329,7 +329,7 @@ def _binom(n: Any, k: Any) -> Any:
     return agrad.where(plain, by_beta, special.gamma(n + 1) * _rgamma(k + 1) * _rgamma(n - k + 1))
 
 
-@word("poch")
+@scipy_name("poch")
 def _poch(z: Any, m: Any) -> Any:
     """Return the rising factorial, gamma(z + m) / gamma(z).
 
@@ -365,7 +365,7 @@ def _quotient(z: Any, m: Any) -> Any:
     return agrad.where(plain, ratio, special.gamma(z + m) * _rgamma(z))
 
 
-@word("boxcox")
+@scipy_name("boxcox")
 def _boxcox(x: Any, lmbda: Any) -> Any:
     """Return the Box-Cox transformation, (x**lmbda - 1) / lmbda.
 
@@ -379,7 +379,7 @@ def _boxcox(x: Any, lmbda: Any) -> Any:
     return _boxcoxed(x, lmbda, agrad.log, 0.0)
 
 
-@word("boxcox1p")
+@scipy_name("boxcox1p")
 def _boxcox1p(x: Any, lmbda: Any) -> Any:
     """Return the Box-Cox transformation of 1 + x.
 
@@ -407,7 +407,7 @@ def _boxcoxed(x: Any, lmbda: Any, log: Function, start: float) -> Any:
     return agrad.where(flat, (base ** agrad.abs(power) - 1) / power, found)
 
 
-@word("inv_boxcox")
+@scipy_name("inv_boxcox")
 def _inv_boxcox(y: Any, lmbda: Any) -> Any:
     """Return the inverse of the Box-Cox transformation.
 
@@ -421,7 +421,7 @@ def _inv_boxcox(y: Any, lmbda: Any) -> Any:
     return agrad.exp(y * _log1p_over(lmbda * y))
 
 
-@word("inv_boxcox1p")
+@scipy_name("inv_boxcox1p")
 def _inv_boxcox1p(y: Any, lmbda: Any) -> Any:
     """Return the inverse of the Box-Cox transformation of 1 + x.
 
@@ -435,7 +435,7 @@ def _inv_boxcox1p(y: Any, lmbda: Any) -> Any:
     return agrad.expm1(y * _log1p_over(lmbda * y))
 
 
-@word("huber")
+@scipy_name("huber")
 def _huber(delta: Any, r: Any) -> Any:
     """Return the Huber loss of r: quadratic up to delta, then linear.
 
@@ -451,7 +451,7 @@ def _huber(delta: Any, r: Any) -> Any:
     return agrad.where(delta < 0, agrad.full_like(loss, math.inf), loss)
 
 
-@word("pseudo_huber")
+@scipy_name("pseudo_huber")
 def _pseudo_huber(delta: Any, r: Any) -> Any:
     """Return the pseudo-Huber loss of r, a smooth form of the Huber loss.
 
@@ -471,7 +471,7 @@ def _pseudo_huber(delta: Any, r: Any) -> Any:
 # distribution functions, each by a formula that does not cancel in its tail
 
 
-@word("betaincc")
+@scipy_name("betaincc")
 def _betaincc(a: Any, b: Any, x: Any) -> Any:
     """Return the complement of the regularized incomplete beta function.
 
@@ -514,7 +514,7 @@ def _distribution(name: str, what: str, arguments: str, results: str, domain: An
         def within(*values: Any, function: Function = function) -> Any:
             return _within(domain(*values), function(*values))
 
-        word(name + suffix, f"the {kind} function of the {what} distribution", arguments, result)(within)
+        scipy_name(name + suffix, f"the {kind} function of the {what} distribution", arguments, result)(within)
 
 
 _distribution(
@@ -545,7 +545,7 @@ _distribution(
 )  # fmt: skip
 
 
-@word("stdtr")
+@scipy_name("stdtr")
 def _stdtr(df: Any, t: Any) -> Any:
     """Return the distribution function of Student's t distribution.
 

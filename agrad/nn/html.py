@@ -4,8 +4,8 @@ from html import escape
 from typing import Any
 
 import agrad
+from agrad.nn.members import walk
 from agrad.nn.parameter import is_parameter
-from agrad.nn.parts import walk
 
 _INSIDE = '<div style="margin-left:1.5em">'
 

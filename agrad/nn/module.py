@@ -8,8 +8,8 @@ from agrad.errors import ConfigurationError, DtypeError
 from agrad.faces import complete_docstring
 from agrad.nn.hooks import Hooked
 from agrad.nn.html import represent_html
+from agrad.nn.members import ModuleMembers, walk
 from agrad.nn.parameter import Parameter, marked
-from agrad.nn.parts import ModuleMembers, walk
 from agrad.nn.state import State, check_state, encoded, on_device_of, without_options
 
 if TYPE_CHECKING:

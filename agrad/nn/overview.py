@@ -6,9 +6,9 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, OperandError
+from agrad.nn.members import walk
 from agrad.nn.module import Module
 from agrad.nn.parameter import is_parameter
-from agrad.nn.parts import walk
 
 
 class Summary:

@@ -8,8 +8,8 @@ import numpy as np
 
 import agrad
 from agrad.errors import DataError, OperandError, listed
+from agrad.nn.members import ModuleMember, ModuleMembers, join, walk
 from agrad.nn.parameter import Unsaved
-from agrad.nn.parts import ModuleMember, ModuleMembers, join, walk
 
 
 class IncompatibleKeys(NamedTuple):

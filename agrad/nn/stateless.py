@@ -5,8 +5,8 @@ from typing import Any
 
 import agrad
 from agrad.errors import ConfigurationError, OperandError, ShapeError, listed
+from agrad.nn.members import walk
 from agrad.nn.module import Module
-from agrad.nn.parts import walk
 
 Undo = list[tuple[Any, Any, Any]]
 """Dicts or lists, keys and the old values."""

@@ -7,8 +7,8 @@ import numpy as np
 
 import agrad
 from agrad.errors import DataError, OperandError, listed
+from agrad.nn.members import ModuleMember, join
 from agrad.nn.module import Module
-from agrad.nn.parts import ModuleMember, join
 from agrad.nn.state import IncompatibleKeys, put, saved
 
 __all__ = ["load_torch_state_dict", "torch_state_dict"]

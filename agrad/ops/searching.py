@@ -79,10 +79,10 @@ def argmin(xp: Any, x: Any, /, *, axis: int | None = None, keepdims: bool = Fals
 
 def _extreme_batch(name: str) -> Any:
     def rule(xp: Any, x: Any, batch_size: int, *, axis: int | None, keepdims: bool) -> Any:
-        shape, word = tuple(x.shape), getattr(xp, name)
+        shape, function = tuple(x.shape), getattr(xp, name)
         if axis is not None:
-            return word(x, axis=normalize_axis(axis, len(shape) - 1) + 1, keepdims=keepdims)
-        found = word(xp.reshape(x, (batch_size, size(shape[1:]))), axis=1)
+            return function(x, axis=normalize_axis(axis, len(shape) - 1) + 1, keepdims=keepdims)
+        found = function(xp.reshape(x, (batch_size, size(shape[1:]))), axis=1)
         return xp.reshape(found, (batch_size, *(1,) * (len(shape) - 1))) if keepdims else found
 
     return rule

@@ -143,14 +143,14 @@ class _Problem:
 
         return self.on_host(call, False, columns) if callable(user) else user
 
-    def told(self, callback: Any) -> Any:
+    def callback(self, user: Any) -> Any:
         """Return a callback for SciPy that passes the unknowns as a pytree."""
-        if callback is None or set(inspect.signature(callback).parameters) != {"intermediate_result"}:
-            return callback and (lambda x, *state: callback(self.tree(self.vector(x)), *state))
+        if user is None or set(inspect.signature(user).parameters) != {"intermediate_result"}:
+            return user and (lambda x, *state: user(self.tree(self.vector(x)), *state))
 
         def tell(intermediate_result: Any) -> Any:
             x = self.tree(self.vector(intermediate_result.x))
-            return callback(intermediate_result=type(intermediate_result)(intermediate_result, x=x))
+            return user(intermediate_result=type(intermediate_result)(intermediate_result, x=x))
 
         return tell
 
@@ -283,7 +283,7 @@ def minimize(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: A
         "hess": problem.derivative(hess, matrix, problem.size),
         "hessp": problem.derivative(how.get("hessp"), products),
         "constraints": [rule for rule, _ in rules],
-        "callback": problem.told(how.get("callback")),
+        "callback": problem.callback(how.get("callback")),
     }
 
     fields = {"fun": value} | {f"constraint {i}": values for i, (_, values) in enumerate(rules)}
@@ -358,7 +358,7 @@ def root(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwargs: Any) 
     problem.supplied &= slopes is not None
     how["jac"] = problem.derivative(jac, slopes, problem.size)
     how["fun"] = problem.on_host(values)
-    how["callback"] = problem.told(how.get("callback"))
+    how["callback"] = problem.callback(how.get("callback"))
     result, result["x"] = problem.solve(problem.run, values, {"fun": values})
     return result
 
@@ -423,7 +423,7 @@ def least_squares(fun: Any, x0: Any, *args: Any, jit: bool | None = None, **kwar
     how["fun"] = problem.on_host(values)
     how["jac"] = problem.derivative(how.get("jac"), agrad.jacobian(values), problem.size)
     how["bounds"] = problem.bounds(how.get("bounds", (-np.inf, np.inf)))
-    how |= {"callback": problem.told(how["callback"])} if "callback" in how else {}
+    how |= {"callback": problem.callback(how["callback"])} if "callback" in how else {}
 
     def cost(v: Any, args: Any) -> Any:
         z = (values(v, args) / width) ** 2

@@ -9,7 +9,7 @@ from agrad.engine.joining import started
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import no_grad
 from agrad.errors import check_functions
-from agrad.solvers.implicit import attach, checked, given_back, pushed, state_leaves
+from agrad.solvers.implicit import attach, checked, pushed, state_leaves, tensors_like
 from agrad.solvers.linear import Packing, largest, minus, norm, precision, solved
 from agrad.solvers.loops import anywhere, in_trace, iterate, plain, reached, within
 from agrad.transforms.trees import unflatten
@@ -91,7 +91,7 @@ def _solution(
     leaves = started(leaves, function)
     with no_grad():
         found = solve(function, [plain(x) for x in leaves])
-    return unflatten(spec, given_back(leaves, attach(residual_of(function), found, name, method)))
+    return unflatten(spec, tensors_like(leaves, attach(residual_of(function), found, name, method)))
 
 
 def _contracted(rtol: float | None, atol: float | None, maxiter: int, step: Residual, xs: list[Any]) -> list[Any]:

@@ -54,7 +54,7 @@ def state_leaves(tree: Any, what: str) -> tuple[list[Any], Any]:
     return leaves, spec
 
 
-def given_back(leaves: Leaves, out: Leaves) -> list[Any]:
+def tensors_like(leaves: Leaves, out: Leaves) -> list[Any]:
     """Return results, each as a Tensor if its leaf is one."""
     return [tensor_of(o) if is_tensor(leaf) else o for leaf, o in zip(leaves, out, strict=True)]
 
@@ -332,4 +332,4 @@ def linear_solve(
     leaves = started(leaves, flat)
     guess = None if x0 is None else checked(x0, leaves, spec, "linear_solve: x0")
     out = linear(flat, leaves, "linear_solve", method, guess=guess, rtol=rtol, atol=atol, maxiter=maxiter)
-    return unflatten(spec, given_back(leaves, out))
+    return unflatten(spec, tensors_like(leaves, out))

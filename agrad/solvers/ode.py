@@ -35,7 +35,7 @@ from agrad.errors import (
 from agrad.ops.conversion import asarray
 from agrad.solvers import adjoint
 from agrad.solvers.adjoint import LOST, Adjoint, Equation, Leaves, ThroughSteps, of_times
-from agrad.solvers.implicit import checked, given_back, on_tape, state_leaves
+from agrad.solvers.implicit import checked, on_tape, state_leaves, tensors_like
 from agrad.solvers.linear import Packing, minus
 from agrad.solvers.loops import in_trace, plain, raw_of
 from agrad.solvers.runge_kutta import Options, Solver, Tableau
@@ -148,7 +148,7 @@ def odeint(
 
     *leaves, t = started([*leaves, t], lambda given: equation(given[:-1], given[-1][0]))
     found = _solve(equation, leaves, t, options, bare=True)
-    return unflatten(spec, given_back([y if isinstance(y, Tensor) else t for y in leaves], found))
+    return unflatten(spec, tensors_like([y if isinstance(y, Tensor) else t for y in leaves], found))
 
 
 def _joined(entries: Sequence[Any], like: Any) -> Any:

@@ -132,11 +132,11 @@ def _in_body(f: Function, held: list[Any], spec: Any, outs: list[Any], name: str
         found = flatten_all(f(*args, **kwargs))[0]
         return [found[k] for k in arrays]
 
-    def again(program: Function, _: Any, given: list[Any]) -> list[Any]:
+    def recompute(program: Function, _: Any, given: list[Any]) -> list[Any]:
         return checkpoint(program)(given)
 
     leaves = [held[i] for i in inputs]
-    outs[:] = replaced(outs, arrays, trace.defined(name, results, function, leaves, leaves, again))
+    outs[:] = replaced(outs, arrays, trace.defined(name, results, function, leaves, leaves, recompute))
 
 
 def _handle(value: Any, leaf: Any) -> Any:
@@ -222,7 +222,7 @@ def _pullback(
     """
     maps = mode().maps
 
-    def again(given: list[Any], recorded: bool) -> list[Any]:
+    def recompute(given: list[Any], recorded: bool) -> list[Any]:
         since = next_id()
         # it may be called in the pass of another transform, and after the map that it was called in
         with recording_from(level.id), replaying(states), change_mode(maps=maps):
@@ -251,7 +251,7 @@ def _pullback(
         now = mode()
         recorded = any(isinstance(g, Tensor) and g.level is level for g in given)
         with recording_from(level.id), change_mode(inside_rule=False):
-            found = _cut(functools.partial(again, given, recorded), f"backward of {name}")
+            found = _cut(functools.partial(recompute, given, recorded), f"backward of {name}")
         if now.oldest > level.id:  # a transform that an outer block does not record is not recorded here
             return [recorded_part(g) for g in found]
         return found

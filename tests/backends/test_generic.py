@@ -14,7 +14,7 @@ from test_backends import INDICES, as_template, check_index
 
 import agrad
 from agrad.backends import backend_of, generic, load, to_host
-from agrad.backends.generic_words import Words
+from agrad.backends.generic_functions import ExtensionFunctions
 from agrad.errors import (
     BackendUnavailableError,
     DeviceUnavailableError,
@@ -144,10 +144,15 @@ def test_indexing_follows_numpy(
 INTEGERS = [entry for entry in INDICES if not any(isinstance(i, (list, bool)) for i in entry[1])]
 
 
+def unread(backend: Any) -> ExtensionFunctions:
+    """Return functions that cannot read the values of index arrays."""
+    return ExtensionFunctions(backend.xp, lambda a, like: backend.from_host(a, None), lambda array: None, writes=True)
+
+
 def test_integers_that_cannot_be_read_are_arithmetic(tomorrow: ModuleType) -> None:
     """Reading and adding at integer arrays after whole axes; every other index is refused by name."""
     backend = generic.of_namespace(tomorrow)
-    words = Words(backend.xp, lambda a, like: backend.from_host(a, None), lambda array: None, writes=True)
+    extension = unread(backend)
     counts = [0, 0]
     for shape, index in INTEGERS:
         template, arrays = as_template(index)
@@ -156,7 +161,7 @@ def test_integers_that_cannot_be_read_are_arithmetic(tomorrow: ModuleType) -> No
         data = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
         own = [backend.from_host(a, None) for a in arrays]
         try:
-            got = words.getitem(backend.from_host(data, None), *own, index=template)
+            got = extension.getitem(backend.from_host(data, None), *own, index=template)
         except OperandError as error:
             counts[0] += "cannot be read here" in str(error)
             continue
@@ -164,20 +169,22 @@ def test_integers_that_cannot_be_read_are_arithmetic(tomorrow: ModuleType) -> No
         np.testing.assert_array_equal(to_host(got), data[index], strict=True)
         added = np.zeros(shape)
         np.add.at(added, index, data[index])
-        found = words.scatter_add(backend.from_host(np.asarray(data[index]), None), *own, index=template, shape=shape)
+        found = extension.scatter_add(
+            backend.from_host(np.asarray(data[index]), None), *own, index=template, shape=shape
+        )
         np.testing.assert_array_equal(to_host(found), added, strict=True)
     assert min(counts) > 5
 
 
 def test_an_unread_mask_writes_numbers_only(tomorrow: ModuleType) -> None:
     backend = generic.of_namespace(tomorrow)
-    words = Words(backend.xp, lambda a, like: backend.from_host(a, None), lambda array: None, writes=True)
+    extension = unread(backend)
     x, mask = tomorrow.asarray(X), tomorrow.asarray(X > 0)
-    assert to_host(words.setitem(x, 9.0, mask, index=(ARRAY,))).tolist() == [9.0, -1.0, 9.0]
+    assert to_host(extension.setitem(x, 9.0, mask, index=(ARRAY,))).tolist() == [9.0, -1.0, 9.0]
     with pytest.raises(OperandError, match="one mask and v a number"):
-        words.setitem(x, tomorrow.asarray([1.0, 2.0]), mask, index=(ARRAY,))
+        extension.setitem(x, tomorrow.asarray([1.0, 2.0]), mask, index=(ARRAY,))
     with pytest.raises(OperandError, match="integer arrays after whole axes"):
-        words.getitem(x, mask, index=(ARRAY,))
+        extension.getitem(x, mask, index=(ARRAY,))
 
 
 def test_integers_out_of_range_raise(tomorrow: ModuleType) -> None:

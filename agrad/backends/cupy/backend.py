@@ -14,7 +14,7 @@ import array_api_compat.cupy as compat
 import cupy
 import numpy as np
 
-from agrad.backends import special as special_words
+from agrad.backends import special as special_functions
 from agrad.backends.base import DEVICE_SCOPES, HANDOVERS, Backend, broadcast_batches, vocabulary
 from agrad.backends.cupy import devices as cupy_devices
 from agrad.backends.cupy.streams import Handover, synchronize
@@ -103,13 +103,13 @@ _CREATION = ("arange", "empty", "empty_like", "eye", "full", "full_like", "linsp
 
 def _on_device(name: str) -> Callable[..., Any]:
     """Return a creation function that uses ``device``, unlike the function of array-api-compat."""
-    word = getattr(compat, name)
+    function = getattr(compat, name)
 
     def create(*args: Any, device: Any = None, **settings: Any) -> Any:
         if device is None:
-            return word(*args, **settings)
+            return function(*args, **settings)
         with device:
-            return word(*args, **settings)
+            return function(*args, **settings)
 
     create.__name__ = name
     return create
@@ -136,12 +136,12 @@ def _divided(name: str, result: str) -> Callable[..., Any]:
 
     The CuPy functions round the quotient first.
     """
-    word = getattr(compat, name)
+    function = getattr(compat, name)
 
     def divide(x1: Any, x2: Any, /) -> Any:
         dtype = cupy.result_type(x1, x2)
         if dtype.kind != "f":
-            return word(x1, x2)
+            return function(x1, x2)
         wide = np.result_type(dtype, np.float32)
         x1, x2 = (x.astype(wide, copy=False) if hasattr(x, "astype") else wide.type(x) for x in (x1, x2))
         return _division(result)(x1, x2).astype(dtype, copy=False)
@@ -163,8 +163,8 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 def _general(name: str) -> Callable[..., Any]:
     """Return ``eig`` or ``eigvals``, with complex results for empty matrices too."""
-    word = getattr(compat.linalg, name)
-    return lambda x, /: word(x if x.size else x.astype(cupy.result_type(x, np.complex64)))
+    function = getattr(compat.linalg, name)
+    return lambda x, /: function(x if x.size else x.astype(cupy.result_type(x, np.complex64)))
 
 
 def lu(x: Any, /) -> tuple[Any, ...]:
@@ -227,7 +227,7 @@ _XP = vocabulary(
     scatter_add=scatter_add,
     from_parts=from_parts,
     **namespace_kernels("cupy"),
-    special=special_words.CUPY,
+    special=special_functions.CUPY,
     floor_divide=_divided("floor_divide", "q"),
     remainder=_divided("remainder", "r"),
     **{name: _on_device(name) for name in _CREATION},
@@ -271,5 +271,5 @@ BACKEND = Backend(
 )
 HANDOVERS.append(Handover)
 if COUNT > 1:
-    cupy_devices.place_words(BACKEND.xp)
+    cupy_devices.place_functions(BACKEND.xp)
     DEVICE_SCOPES.append(cupy_devices.DeviceScope())

@@ -40,13 +40,13 @@ def placed(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def place_words(namespace: SimpleNamespace) -> None:
+def place_functions(namespace: SimpleNamespace) -> None:
     """Wrap all functions of a namespace by ``placed``."""
-    for name, word in vars(namespace).items():
-        if isinstance(word, SimpleNamespace):
-            place_words(word)
-        elif callable(word) and not isinstance(word, type):
-            setattr(namespace, name, placed(word))
+    for name, function in vars(namespace).items():
+        if isinstance(function, SimpleNamespace):
+            place_functions(function)
+        elif callable(function) and not isinstance(function, type):
+            setattr(namespace, name, placed(function))
 
 
 class DeviceScope:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import agrad.kernels.numpy  # noqa: F401 - these file kernels
-from agrad.backends import special as special_words
+from agrad.backends import special as special_functions
 from agrad.backends.base import CONTENT, Backend, vocabulary
 from agrad.backends.numpy.linalg import lu, solve_or_nan
 from agrad.backends.numpy.namespace import FUNCTIONS, STANDARD
@@ -73,7 +73,7 @@ _PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if h
 """Reads of shared pages would fill them."""
 
 
-def apart(arrays: Sequence[np.ndarray]) -> bool:
+def unaliased(arrays: Sequence[np.ndarray]) -> bool:
     for x in arrays:
         if x.base is not None or not x.flags.writeable:
             return False
@@ -155,7 +155,7 @@ BACKEND = Backend(
         getitem=getitem,
         setitem=setitem,
         from_parts=from_parts,
-        special=special_words.NUMPY,
+        special=special_functions.NUMPY,
     ),
     version=np.__version__,
     array_types=(np.ndarray, np.generic),
@@ -171,7 +171,7 @@ BACKEND = Backend(
     shares_memory=np.may_share_memory,
     memory=memory,
     unfilled=unfilled,
-    apart=apart,
+    unaliased=unaliased,
     read_only=lambda x: isinstance(x, np.ndarray) and not x.flags.writeable,
     content=lambda x: x.tobytes if x.nbytes <= CONTENT else None,
     donatable=donatable,

@@ -36,7 +36,7 @@ def _axis_of(index: Index, arrays: list[np.ndarray], ndim: int) -> int | None:
     return at if all(map(_is_whole, rest)) else None
 
 
-class Words:
+class ExtensionFunctions:
     """The indexing functions of a library, and functions that create arrays.
 
     ``placed(host, like)`` returns an array of the library with the values of a NumPy array, on the device of ``like``.
