@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.cli.selection import Place
+from agrad.cli.selection import DeviceSpec
 from agrad.cli.sources import Dataset, Description
 from agrad.cli.tasks import by_class, confusion, measure
 from agrad.data.order import DRAWS, permutation
@@ -34,7 +34,7 @@ def columns_of(dataset: Dataset) -> dict[str, slice]:
     return {name: slice(k, k + 1) for k, name in enumerate(names)}
 
 
-def importances(model: Any, dataset: Dataset, description: Description, place: Place) -> list[tuple[str, float]]:
+def importances(model: Any, dataset: Dataset, description: Description, place: DeviceSpec) -> list[tuple[str, float]]:
     """Return the fall of the test part's accuracy, or R2, without each column.
 
     The mean over random orders of the column's values; the most important column first. Empty for images, and for more
@@ -92,15 +92,15 @@ def _score(x: np.ndarray, y: np.ndarray, dataset: Dataset) -> float:
     if y.ndim > 1:
         counts = np.bincount(group)
         means = [np.bincount(group, weights=target) / counts for target in y[::2].T]
-        told = np.stack([np.interp(x[1::2], known, mean) for mean in means], axis=1)
-        return max(metrics.r2_score(y[1::2, at], told[:, at]) for at in range(y.shape[1]))
+        y_pred = np.stack([np.interp(x[1::2], known, mean) for mean in means], axis=1)
+        return max(metrics.r2_score(y[1::2, at], y_pred[:, at]) for at in range(y.shape[1]))
     n = dataset.n_outputs
     pairs, counts = np.unique(group * n + y[::2], return_counts=True)
     classes = np.empty(known.shape, dtype=np.int64)
     for pair in pairs[np.argsort(counts, kind="stable")].tolist():  # the most frequent class of a group comes last
         classes[pair // n] = pair % n
-    told = classes[np.rint(np.interp(x[1::2], known, np.arange(known.size))).astype(np.int64)]
-    recalls = by_class(confusion(told, y[1::2], n))[1]
+    y_pred = classes[np.rint(np.interp(x[1::2], known, np.arange(known.size))).astype(np.int64)]
+    recalls = by_class(confusion(y_pred, y[1::2], n))[1]
     return float(np.mean(recalls[np.unique(y[1::2])]))
 
 

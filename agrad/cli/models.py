@@ -15,7 +15,7 @@ from agrad import nn, optim, random
 from agrad.cli import config as configs
 from agrad.cli import sources
 from agrad.cli.config import Config, is_table
-from agrad.cli.selection import Place
+from agrad.cli.selection import DeviceSpec
 from agrad.cli.sources import Dataset, Description, check_settings, check_source
 from agrad.data import TableEncoder
 from agrad.data.classification import encodes
@@ -55,7 +55,7 @@ def settled(config: Config, task: str, rows: int) -> Config:
     return replace(config, task=task, **{name: found[name] for name in configs.OPEN if getattr(config, name) is None})
 
 
-def build(config: Config, shape: tuple[int, ...], outputs: int, place: Place, intervals: Any = None) -> Any:
+def build(config: Config, shape: tuple[int, ...], outputs: int, place: DeviceSpec, intervals: Any = None) -> Any:
     """Return a new network of the options, with values drawn only from the seed.
 
     `shape` is the shape of an example, which the network receives flattened. `intervals` are those of
@@ -193,7 +193,7 @@ class Saved:
         """The network's values after the best epoch; empty without validation."""
         return {name.removeprefix(BEST): value for name, value in self.tensors.items() if name.startswith(BEST)}
 
-    def model(self, place: Place, best: bool = True) -> Any:
+    def model(self, place: DeviceSpec, best: bool = True) -> Any:
         """Return the network with its best values, or its last. Raises ``DataError``."""
         values = {name: value for name, value in self.tensors.items() if not name.startswith(BESIDE)}
         intervals = [values.get(name) for name in tabular.INTERVALS]

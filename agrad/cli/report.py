@@ -117,7 +117,7 @@ def _curves(run: Run) -> str:
 def _classes(run: Run, scores: Scores) -> str:
     """Return the confusion matrix with the scores of each class."""
     names = run.description.class_names
-    matrix = confusion(scores.told, run.dataset.y_test, len(names))
+    matrix = confusion(scores.y_pred, run.dataset.y_test, len(names))
     few = len(names) <= SHOWN
     rows = []
     for name, row, of_class in zip(names, matrix.tolist(), np.stack(by_class(matrix), axis=1), strict=True):
@@ -132,10 +132,10 @@ def _classes(run: Run, scores: Scores) -> str:
 
 def _residuals(run: Run, scores: Scores) -> str:
     """Return charts of predictions and residuals of each target."""
-    told, true = scores.told, units(run.dataset.y_test, run.description)
-    few = slice(None, None, -(-true.shape[0] // POINTS))
+    y_pred, y_true = scores.y_pred, units(run.dataset.y_test, run.description)
+    few = slice(None, None, -(-y_true.shape[0] // POINTS))
     drawn, rows = [], []
-    for name, x, y in zip(run.description.target_names, true.T, told.T, strict=True):
+    for name, x, y in zip(run.description.target_names, y_true.T, y_pred.T, strict=True):
         drawn.append(charts.points(x[few].tolist(), y[few].tolist(), f"{name}, true", "predicted"))
         drawn.append(charts.histogram(y - x, f"{name}, predicted - true"))
         rows.append((name, _cells(residuals(y, x), ".4g")))
@@ -144,17 +144,17 @@ def _residuals(run: Run, scores: Scores) -> str:
 
 def _calibration(run: Run, scores: Scores) -> str:
     """Return charts of true values, or frequencies, by what was predicted."""
-    told, y, names = scores.shares, run.dataset.y_test, run.description.class_names
+    shares, y, names = scores.shares, run.dataset.y_test, run.description.class_names
     hint, drawn = "Frequency of a class by its predicted probability.", []
-    if told is None:
-        told, true, labels = scores.told, units(y, run.description), run.description.target_names
+    if shares is None:
+        y_pred, y_true, labels = scores.y_pred, units(y, run.description), run.description.target_names
         hint, labels = "Mean true value by the predicted value.", [f"{name}, predicted" for name in labels]
     elif len(names) == 2:
-        told, true, labels = told[:, 1:], (y == 1)[:, None], [f"probability of {names[1]}"]
+        y_pred, y_true, labels = shares[:, 1:], (y == 1)[:, None], [f"probability of {names[1]}"]
     else:
-        true, labels = (scores.told == y)[:, None], ["probability of the predicted class"]
-        told = np.max(told, axis=1)[:, None]
-    for label, x, means in zip(labels, told.T, true.T, strict=True):
+        y_true, labels = (scores.y_pred == y)[:, None], ["probability of the predicted class"]
+        y_pred = np.max(shares, axis=1)[:, None]
+    for label, x, means in zip(labels, y_pred.T, y_true.T, strict=True):
         groups = np.array_split(np.argsort(x, kind="stable"), min(10, -(-x.size // FEWEST)))
         at, mean = ([float(np.mean(values[group])) for group in groups] for values in (x, means))
         off = np.average(np.abs(np.subtract(at, mean)), weights=[group.size for group in groups])
@@ -167,10 +167,10 @@ def _categories(run: Run, scores: Scores) -> str:
     """Return the errors for the categories of columns, if there are any."""
     y, form = run.dataset.y_test, ".4g"
     if scores.shares is None:
-        errors = np.abs(scores.told - units(y, run.description))[:, 0]
+        errors = np.abs(scores.y_pred - units(y, run.description))[:, 0]
         what = f"Mean absolute error of {run.description.target_names[0]}"
     else:
-        errors, what, form = scores.told != y, "Part of the test examples that is not predicted correctly", ".1%"
+        errors, what, form = scores.y_pred != y, "Part of the test examples that is not predicted correctly", ".1%"
     bars = [(f"{name} ({count:,})", error) for name, count, error in by_category(run.dataset, errors)[:COLUMNS]]
     if not bars or not bars[0][1]:
         return ""

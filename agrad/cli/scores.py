@@ -29,8 +29,8 @@ def summary(scores: Scores) -> str:
 def details(scores: Scores, y: np.ndarray, description: Description) -> list[str]:
     """Return lines on each class, or on the residuals of each target (y standardized)."""
     if description.task == "classification":
-        return class_lines(confusion(scores.told, y, len(description.class_names)), description.class_names)
-    return residual_lines(scores.told, units(y, description), description.target_names)
+        return class_lines(confusion(scores.y_pred, y, len(description.class_names)), description.class_names)
+    return residual_lines(scores.y_pred, units(y, description), description.target_names)
 
 
 def class_lines(matrix: np.ndarray, names: Sequence[str]) -> list[str]:
@@ -73,10 +73,10 @@ def _mistaken(counts: np.ndarray, own: int, names: Sequence[str], room: int) -> 
     return found
 
 
-def residuals(told: np.ndarray, true: np.ndarray) -> list[float]:
+def residuals(y_pred: np.ndarray, y_true: np.ndarray) -> list[float]:
     """Return R2, MAE, RMSE and quantiles of the residuals of a target."""
-    errors = told - true
-    spread, squared = float(np.mean((true - np.mean(true)) ** 2)), float(np.mean(errors**2))
+    errors = y_pred - y_true
+    spread, squared = float(np.mean((y_true - np.mean(y_true)) ** 2)), float(np.mean(errors**2))
     explained = 1 - squared / spread if spread > 0 else 0.0
     return [explained, float(np.mean(np.abs(errors))), squared**0.5, *np.quantile(errors, QUANTILES).tolist()]
 
@@ -85,9 +85,9 @@ RESIDUALS = ("R2", "MAE", "RMSE", *(f"{q:.0%}" for q in QUANTILES))
 """The names of the results of `residuals`."""
 
 
-def residual_lines(told: np.ndarray, true: np.ndarray, names: Sequence[str]) -> list[str]:
+def residual_lines(y_pred: np.ndarray, y_true: np.ndarray, names: Sequence[str]) -> list[str]:
     """Return a line for each target: R2, errors, and quantiles of residuals."""
-    found = [residuals(told[:, at], true[:, at]) for at in range(len(names))]
+    found = [residuals(y_pred[:, at], y_true[:, at]) for at in range(len(names))]
     columns = []
     for title, values, rank in zip(RESIDUALS, zip(*found, strict=True), (9, 8, 7, 4, 1, 5, 2, 3), strict=True):
         cells = [f"{value:.4f}" if title == "R2" and value > -100 else f"{value:.4g}" for value in values]

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 
 import agrad
 from agrad.backends import selected
-from agrad.backends.base import Place as BasePlace
+from agrad.backends.base import DeviceSpec as BaseSpec
 from agrad.backends.base import device_name
 
-__all__ = ["Place", "chosen", "device_name"]
+__all__ = ["DeviceSpec", "chosen", "device_name"]
 
 
 @dataclass(frozen=True)
-class Place(BasePlace):
+class DeviceSpec(BaseSpec):
     """A backend, one of its devices, and the source of the selection."""
 
     why: str
 
 
 @contextmanager
-def chosen(backend: str | None, device: str | None) -> Iterator[Place]:
+def chosen(backend: str | None, device: str | None) -> Iterator[DeviceSpec]:
     """Select backend and device: from options, the environment, or NumPy.
 
     Raises ``BackendUnavailableError`` or ``DeviceUnavailableError``; no other is tried instead.
@@ -35,7 +35,7 @@ def chosen(backend: str | None, device: str | None) -> Iterator[Place]:
     with ExitStack() as stack:
         if backend is not None or device is not None:
             stack.enter_context(agrad.use_backend(agrad.get_backend() if backend is None else backend, device))
-        place = Place(selected().backend, selected().device, why)
+        place = DeviceSpec(selected().backend, selected().device, why)
         if place.backend.name == "cupy":
             # CuPy launches on its current device, not on that of the arrays
             stack.enter_context(place.backend.device(place.device))

@@ -16,9 +16,9 @@ from agrad.cli.config import Config, is_table, option
 from agrad.data.cells import number_in
 from agrad.data.classification import class_labels, places_of, plain_labels
 from agrad.data.encodings import words_of
-from agrad.data.own import npz_dataset, npz_parts
 from agrad.data.regression import Pair
 from agrad.data.tabular import labelled, targets_in
+from agrad.data.user_files import npz_dataset, npz_parts
 from agrad.errors import ConfigurationError, DataError, listed
 from agrad.train.tabular import ENOUGH, HELD_OUT
 

@@ -10,10 +10,10 @@ import numpy as np
 
 import agrad
 from agrad import nn
-from agrad.cli.selection import Place
+from agrad.cli.selection import DeviceSpec
 from agrad.cli.sources import Description
 from agrad.train import metrics
-from agrad.train.feed import Feed
+from agrad.train.batches import Feed
 from agrad.train.loop import evaluating
 from agrad.train.step import raw
 
@@ -23,14 +23,14 @@ AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a model: mean `loss`, `numbers` by name, and what it told.
+    """The scores of a model: mean `loss`, `numbers` by name, and its predictions `y_pred`.
 
     Classes (n,), or numeric predictions (n, k) in the units of the file; for classes also their probabilities (n, k).
     """
 
     loss: float
     numbers: dict[str, float]
-    told: np.ndarray
+    y_pred: np.ndarray
     shares: np.ndarray | None = None
 
     @property
@@ -54,14 +54,14 @@ def units(standardised: np.ndarray, description: Description) -> np.ndarray:
     return np.asarray(standardised, dtype=np.float64) * description.target_scale + description.target_mean
 
 
-def predict(model: Any, X: np.ndarray, place: Place) -> np.ndarray:
+def predict(model: Any, X: np.ndarray, place: DeviceSpec) -> np.ndarray:
     """Return the outputs (n, k) of all examples, on the host."""
     with evaluating(model):
         parts = [raw(model(x)) for x in Feed(X, place).stretches(AT_ONCE)]
     return np.asarray(place.backend.to_host(place.backend.xp.concat(parts, axis=0)))
 
 
-def measure(model: Any, X: np.ndarray, y: np.ndarray, place: Place, description: Description) -> Scores:
+def measure(model: Any, X: np.ndarray, y: np.ndarray, place: DeviceSpec, description: Description) -> Scores:
     """Return the scores for class labels (n,) or standardized targets (n, k)."""
     output = predict(model, X, place).astype(np.float64)
     if description.task == "classification":
@@ -71,22 +71,26 @@ def measure(model: Any, X: np.ndarray, y: np.ndarray, place: Place, description:
             numbers["auc"] = metrics.roc_auc(y, output[:, 1] - output[:, 0])
         shares = np.asarray(agrad.softmax(output, axis=1))
         return Scores(float(np.mean(losses)), numbers, np.argmax(output, axis=1), shares)
-    told, true = units(output, description), units(y, description)
+    y_pred, y_true = units(output, description), units(y, description)
     numbers = {
-        "mse": metrics.mean_squared_error(true, told),
-        "mae": metrics.mean_absolute_error(true, told),
-        "r2": metrics.r2_score(true, told),
+        "mse": metrics.mean_squared_error(y_true, y_pred),
+        "mae": metrics.mean_absolute_error(y_true, y_pred),
+        "r2": metrics.r2_score(y_true, y_pred),
     }
-    return Scores(metrics.mean_squared_error(y.astype(np.float64), output), numbers, told)
+    return Scores(metrics.mean_squared_error(y.astype(np.float64), output), numbers, y_pred)
 
 
-def confusion(told: np.ndarray, y: np.ndarray, classes: int) -> np.ndarray:
+def confusion(y_pred: np.ndarray, y: np.ndarray, classes: int) -> np.ndarray:
     """Return the counts of true classes (rows) by predicted ones (columns)."""
-    return metrics.confusion_matrix(y, told, n_classes=classes)
+    return metrics.confusion_matrix(y, y_pred, n_classes=classes)
 
 
 def by_class(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return precision, recall and F1 of each class; 0 instead of 0/0."""
     right = np.diagonal(matrix).astype(np.float64)
-    told, true = np.sum(matrix, axis=0), np.sum(matrix, axis=1)
-    return right / np.maximum(told, 1), right / np.maximum(true, 1), 2 * right / np.maximum(told + true, 1)
+    predicted, actual = np.sum(matrix, axis=0), np.sum(matrix, axis=1)
+    return (
+        right / np.maximum(predicted, 1),
+        right / np.maximum(actual, 1),
+        2 * right / np.maximum(predicted + actual, 1),
+    )

@@ -15,7 +15,7 @@ from agrad.cli.importance import leaks
 from agrad.cli.observers import Log, Plot, on_terminal
 from agrad.cli.outputs import check_output
 from agrad.cli.scores import details, summary
-from agrad.cli.selection import Place, chosen
+from agrad.cli.selection import DeviceSpec, chosen
 from agrad.cli.tasks import Scores, loss_of, measure, metrics_of
 from agrad.cli.terminal import complain, say
 from agrad.errors import AnomalyError, ConfigurationError, DataError
@@ -40,7 +40,7 @@ class Run:
     scores: Scores
     """The scores of the test part."""
 
-    def __init__(self, args: argparse.Namespace, place: Place, observers: tuple[Callback, ...] = ()) -> None:
+    def __init__(self, args: argparse.Namespace, place: DeviceSpec, observers: tuple[Callback, ...] = ()) -> None:
         self.place = place
         saved = self.saved = models.load(args.resume) if args.resume is not None else None
         if saved is None:

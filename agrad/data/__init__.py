@@ -17,12 +17,12 @@ from agrad.data.images import ImageFolder as ImageFolder
 from agrad.data.loader import DataLoader as DataLoader
 from agrad.data.mnist import *
 from agrad.data.order import *
-from agrad.data.own import *
 from agrad.data.regression import RegressionData as RegressionData
 from agrad.data.samplers import *
 from agrad.data.tablefiles import *
 from agrad.data.tables import *
 from agrad.data.tabular import load_table as load_table
+from agrad.data.user_files import *
 from agrad.faces import list_names as _list_names
 
 _list_names(globals())

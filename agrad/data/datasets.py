@@ -243,9 +243,9 @@ class ConcatDataset:
 
 def set_epoch(thing: Any, epoch: int) -> None:
     """Pass the epoch index to an object that defines `set_epoch`."""
-    told = getattr(thing, "set_epoch", None)
-    if told is not None:
-        told(epoch)
+    set_epoch = getattr(thing, "set_epoch", None)
+    if set_epoch is not None:
+        set_epoch(epoch)
 
 
 def random_split(dataset: Dataset, lengths: Sequence[float], *, seed: int = 0) -> list[Subset]:

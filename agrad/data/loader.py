@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from agrad.data.ahead import ahead
 from agrad.data.collate import default_collate, example, fetched, moved, named
 from agrad.data.datasets import Dataset, IterableDataset, set_epoch
 from agrad.data.order import positive, whole
+from agrad.data.prefetch import prefetch
 from agrad.data.samplers import BatchSampler, RandomSampler, SequentialSampler, batch_count
 from agrad.errors import ConfigurationError, DataError, OperandError
 
@@ -184,7 +184,7 @@ class DataLoader:
             set_epoch(numbers, epoch)
             tasks = islice(iter(numbers), start, None)
         if self.num_workers:
-            return ahead(self._load, tasks, 1 if self._stream else self.num_workers, self._depth)
+            return prefetch(self._load, tasks, 1 if self._stream else self.num_workers, self._depth)
         # a generator makes a StopIteration of the data set's own an error, where map would end the epoch
         return (self._load(task) for task in tasks)
 

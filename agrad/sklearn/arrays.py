@@ -16,7 +16,7 @@ DTYPES = ("float64", "float32")
 """The dtypes that estimators compute in; the first one for input of any other."""
 
 
-class Place(NamedTuple):
+class DeviceSpec(NamedTuple):
     """A backend and a device of it."""
 
     backend: str
@@ -34,13 +34,13 @@ def dispatched(array: Any) -> bool:
     return bool(get_config()["array_api_dispatch"]) and is_array_api_obj(array) and not is_numpy_array(array)
 
 
-def place_of(array: Any) -> Place:
+def place_of(array: Any) -> DeviceSpec:
     """Return the backend and device of an array."""
     tensor = agrad.asarray(array)
-    return Place(tensor.backend, tensor.device)
+    return DeviceSpec(tensor.backend, tensor.device)
 
 
-def place_for(array: Any, backend: str | None, device: Any) -> Place:
+def place_for(array: Any, backend: str | None, device: Any) -> DeviceSpec:
     """Return the backend and device by name, of the input, or the selected ones."""
     if backend is None and device is None and dispatched(array):
         return place_of(array)
@@ -85,7 +85,7 @@ def rows(array: Any, where: slice | np.ndarray) -> Any:
 class Result(NamedTuple):
     """Library and device of results, as of the input."""
 
-    place: Place | None
+    place: DeviceSpec | None
 
     @classmethod
     def like(cls, array: Any) -> Result:

@@ -21,7 +21,7 @@ import agrad
 from agrad.errors import AnomalyError, ConfigurationError, DataError
 from agrad.faces import complete_docstring
 from agrad.nn import Module
-from agrad.sklearn.arrays import Place, Result, dtype_name, dtypes_for, host, place_for, rows
+from agrad.sklearn.arrays import DeviceSpec, Result, dtype_name, dtypes_for, host, place_for, rows
 from agrad.sklearn.training import Examples, Training, predicted
 from agrad.train.hooks import Callback
 from agrad.train.loop import evaluating
@@ -81,7 +81,7 @@ class Estimator(BaseEstimator):
 
     module_: Module
     _training: Training
-    _place: Place
+    _place: DeviceSpec
     _inputs: Result
 
     def _take(self, parameters: dict[str, Any]) -> None:
@@ -119,7 +119,7 @@ class Estimator(BaseEstimator):
         """Return a parameter, or the value that is chosen for "auto"."""
         return self._chosen[name] if self._automatic(name) else getattr(self, name)
 
-    def _network(self, X: Any, outputs: int, place: Place, dtype: str) -> Module:
+    def _network(self, X: Any, outputs: int, place: DeviceSpec, dtype: str) -> Module:
         """Return a new network for checked inputs. Draws come from ``_random``."""
         raise NotImplementedError
 
@@ -221,7 +221,7 @@ class Estimator(BaseEstimator):
         self._run(X, targets, weights, incremental)
         return self
 
-    def _begin(self, X: Any, place: Place, dtype: str) -> None:
+    def _begin(self, X: Any, place: DeviceSpec, dtype: str) -> None:
         """Make the network, and empty records."""
         module = self._network(X, self._outputs_wanted(), place, dtype).eval()
         training = self._trained(module, place)
@@ -238,7 +238,7 @@ class Estimator(BaseEstimator):
             self.best_loss_ = math.inf
         self._best: Mapping[str, np.ndarray] | None = None
 
-    def _trained(self, module: Module, place: Place) -> Training:
+    def _trained(self, module: Module, place: DeviceSpec) -> Training:
         return Training(module, self._objective, self._optimizer(module), place)
 
     def _run(self, X: Any, targets: np.ndarray, weights: Any, incremental: bool) -> None:

@@ -12,7 +12,7 @@ from agrad import nn, optim, random
 from agrad.errors import DataError
 from agrad.expect import one_of
 from agrad.nn import Module
-from agrad.sklearn.arrays import Place
+from agrad.sklearn.arrays import DeviceSpec
 from agrad.sklearn.base import Estimator, check_number
 from agrad.sklearn.training import Examples
 
@@ -62,7 +62,7 @@ class Perceptron(Estimator):
 
     # ------------------------------------------------------------------ the network
 
-    def _network(self, X: Any, outputs: int, place: Place, dtype: str) -> Module:
+    def _network(self, X: Any, outputs: int, place: DeviceSpec, dtype: str) -> Module:
         layers: list[Any] = []
         width = X.shape[1]
         kept: dict[str, Any] = {"dtype": getattr(agrad, dtype), "backend": place.backend, "device": place.device}

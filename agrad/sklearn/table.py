@@ -13,7 +13,7 @@ from agrad import nn, optim, random
 from agrad.data.classification import standardisation
 from agrad.faces import complete_docstring
 from agrad.nn import Module
-from agrad.sklearn.arrays import Place, host
+from agrad.sklearn.arrays import DeviceSpec, host
 from agrad.sklearn.base import Estimator, check_number
 from agrad.sklearn.kinds import Classifier, Regressor
 from agrad.sklearn.wrapping import Network
@@ -95,14 +95,14 @@ class Table(Network):
         """The networks, each of which sees a part of a batch."""
         return int(self._value("members"))
 
-    def _begin(self, X: Any, place: Place, dtype: str) -> None:
+    def _begin(self, X: Any, place: DeviceSpec, dtype: str) -> None:
         given = (None if self._automatic(name) else getattr(self, name) for name in ("members", "batch_size", "epochs"))
         self._chosen = chosen(X.shape[0], *given)
         n = X.shape[0] - bool(self._value("early_stopping")) * round(X.shape[0] * self.validation_fraction)
         self._batches = -(-n * self._copies // self._value("batch_size"))
         super()._begin(X, place, dtype)
 
-    def _network(self, X: Any, outputs: int, place: Place, dtype: str) -> Module:
+    def _network(self, X: Any, outputs: int, place: DeviceSpec, dtype: str) -> Module:
         numbers = X.toarray() if issparse(X) else host(X)
         mean, scale = standardisation(numbers, type(self).__name__)
         made = {"dtype": getattr(agrad, dtype), "backend": place.backend, "device": place.device}

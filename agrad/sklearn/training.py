@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import agrad
 from agrad.nn import Module
-from agrad.sklearn.arrays import Place, rows
+from agrad.sklearn.arrays import DeviceSpec, rows
 from agrad.train import Trainer
+from agrad.train.batches import Feed, place_of
 from agrad.train.examples import Arrays
-from agrad.train.feed import Feed, place_of
 from agrad.train.step import Step
 
 Objective = Callable[[Any, Any], agrad.Tensor]
@@ -66,7 +66,7 @@ class Examples(Arrays):
             yield x if self._sparse is None else dense(self._sparse[agrad.asarray(x).numpy()], self._place), y, size
 
 
-def dense(x: Any, place: Place) -> Any:
+def dense(x: Any, place: DeviceSpec) -> Any:
     """Return rows as an array on a backend and device."""
     return place.put(x.toarray() if issparse(x) else x)
 
@@ -84,11 +84,11 @@ class Training:
         The loss.
     optimizer : Optimizer or None
         Optimizer. None means L-BFGS.
-    place : Place
+    place : DeviceSpec
         Backend and device of the network.
     """
 
-    def __init__(self, module: Module, objective: Objective, optimizer: Any, place: Place) -> None:
+    def __init__(self, module: Module, objective: Objective, optimizer: Any, place: DeviceSpec) -> None:
         self.module, self.objective, self.optimizer, self.place = module, objective, optimizer, place
 
     def __getstate__(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class Training:
         return min(int(found.nit), max_iter), float(found.fun)
 
 
-def predicted(module: Module, x: Any, place: Place, size: int) -> agrad.Tensor:
+def predicted(module: Module, x: Any, place: DeviceSpec, size: int) -> agrad.Tensor:
     """Return the outputs of a network in evaluation, computed for some rows at a time."""
     parts = []
     with agrad.no_grad(), np.errstate(all="ignore"):

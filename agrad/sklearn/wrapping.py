@@ -11,7 +11,7 @@ import agrad
 from agrad import nn, optim
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.nn import Module
-from agrad.sklearn.arrays import Place
+from agrad.sklearn.arrays import DeviceSpec
 from agrad.sklearn.base import Estimator, check_number
 from agrad.train.step import unreduced
 
@@ -68,7 +68,7 @@ class Network(Estimator):
 
     # ------------------------------------------------------------------ the network
 
-    def _network(self, X: Any, outputs: int, place: Place, dtype: str) -> Module:
+    def _network(self, X: Any, outputs: int, place: DeviceSpec, dtype: str) -> Module:
         if isinstance(self.module, Module):
             module = copy.deepcopy(self.module)
         else:

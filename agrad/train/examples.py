@@ -12,11 +12,11 @@ import numpy as np
 import agrad
 from agrad import data, tree
 from agrad.backends import backend_of_type
-from agrad.backends.base import Place
+from agrad.backends.base import DeviceSpec
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError, DtypeError, OperandError, ShapeError
 from agrad.parallel import World
-from agrad.train.feed import Feed
+from agrad.train.batches import Feed
 
 FLOATING = "real floating"
 ALONE = World()
@@ -167,7 +167,9 @@ class Arrays:
 class Batches:
     """The batches (x, y) of a `DataLoader` or another reusable iterable."""
 
-    def __init__(self, loader: Iterable[Any], place: Place, dtype: str, name: str = "X", world: World = ALONE) -> None:
+    def __init__(
+        self, loader: Iterable[Any], place: DeviceSpec, dtype: str, name: str = "X", world: World = ALONE
+    ) -> None:
         if not hasattr(loader, "__iter__"):
             raise OperandError(f"{name} must be arrays or batches, got {type(loader).__name__}")
         if hasattr(loader, "__next__"):
@@ -176,7 +178,7 @@ class Batches:
                 "object whose __iter__ starts again."
             )
         self.loader: Iterable[Any] = loader
-        self.place: Place = place
+        self.place: DeviceSpec = place
         self.dtype: str = dtype
         self.name: str = name
         self.world: World = world

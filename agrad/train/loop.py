@@ -18,7 +18,7 @@ from agrad.train.step import Step, raw
 from agrad.train.threads import Choice
 
 if TYPE_CHECKING:
-    from agrad.backends.base import Place
+    from agrad.backends.base import DeviceSpec
     from agrad.train.examples import Arrays, Batches
     from agrad.train.ranks import RankStep
     from agrad.train.streaming import Metric
@@ -34,7 +34,7 @@ SECONDS = 0.5
 class Sums:
     """Losses and parts of metrics of some steps, to be read together."""
 
-    def __init__(self, metrics: dict[str, Metric], place: Place) -> None:
+    def __init__(self, metrics: dict[str, Metric], place: DeviceSpec) -> None:
         self._metrics, self._place = metrics, place
         self.losses: list[Any] = []
         self.parts: list[list[Any]] = []

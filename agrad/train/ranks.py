@@ -10,7 +10,7 @@ import numpy as np
 import agrad
 from agrad import tree
 from agrad.backends import load
-from agrad.backends.base import Place
+from agrad.backends.base import DeviceSpec
 from agrad.train.loop import Sums
 from agrad.train.step import JITTED, Step, called, check_loss, parts_of, raw
 from agrad.train.streaming import Metric
@@ -53,7 +53,7 @@ class RankStep:
         self.trainer: Trainer = trainer
         self.weights: Mapping[int, float] | None = weights
         self.metrics: dict[str, Summed] = {name: Summed(metric) for name, metric in trainer.streaming.items()}
-        self.sums: Sums = Sums(self.metrics, Place(load("numpy"), None))  # type: ignore[arg-type]
+        self.sums: Sums = Sums(self.metrics, DeviceSpec(load("numpy"), None))  # type: ignore[arg-type]
         self.adds: bool = getattr(loss, "reduction", "mean") == "sum"
         self.stopped: Callable[[], bool] = lambda: False
         self.halted: bool = False

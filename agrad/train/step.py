@@ -15,7 +15,7 @@ import numpy as np
 
 import agrad
 from agrad import nn
-from agrad.backends.base import Place
+from agrad.backends.base import DeviceSpec
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError
 from agrad.train.streaming import Metric
 
@@ -74,9 +74,9 @@ def parts_of(metrics: Sequence[Metric], output: Any, y: Any) -> list[Any]:
             "metrics: a metric name requires one output and one target. Pass a function for a pytree of them."
         )
     with agrad.no_grad():
-        told = agrad.asarray(output).detach()
-        true = agrad.asarray(y)
-        return [part for metric in metrics for part in metric.update(true, told)]
+        y_pred = agrad.asarray(output).detach()
+        y_true = agrad.asarray(y)
+        return [part for metric in metrics for part in metric.update(y_true, y_pred)]
 
 
 def check_loss(value: Any) -> None:
@@ -93,7 +93,7 @@ def check_loss(value: Any) -> None:
 class Step:
     """A step that is traced, or not, or no longer."""
 
-    def __init__(self, step: Callable[[Any, Any], Any], place: Place, jit: bool | None, precision: str) -> None:
+    def __init__(self, step: Callable[[Any, Any], Any], place: DeviceSpec, jit: bool | None, precision: str) -> None:
         narrow = None if precision == "float32" else precision
         traced = (place.backend.name in JITTED or narrow is not None) if jit is None else jit
         self._plain = step
@@ -117,7 +117,7 @@ class Step:
             return self.run(x, y)
 
 
-def has_tensor_float(place: Place) -> bool:
+def has_tensor_float(place: DeviceSpec) -> bool:
     """Return True for NVIDIA GPUs with TF32 products (compute capability 8 or more)."""
     device = place.backend.device(place.device)
     if place.backend.name == "cupy":
@@ -129,7 +129,7 @@ def has_tensor_float(place: Place) -> bool:
 
 
 def check_precision(
-    precision: str, jit: bool | None, place: Place, name: str = "precision=", no_jit: str = "jit=False"
+    precision: str, jit: bool | None, place: DeviceSpec, name: str = "precision=", no_jit: str = "jit=False"
 ) -> None:
     """Raise ``ConfigurationError`` if the backend cannot multiply with this precision."""
     if precision not in PRECISIONS:
@@ -152,7 +152,9 @@ def check_precision(
         raise ConfigurationError(f"{option}: {error}") from error
 
 
-def weighted(loss: Callable[..., Any], weights: Mapping[int, float], place: Place, dtype: str) -> Callable[..., Any]:
+def weighted(
+    loss: Callable[..., Any], weights: Mapping[int, float], place: DeviceSpec, dtype: str
+) -> Callable[..., Any]:
     """Return a loss in which each example counts as much as its class.
 
     It is the mean of the losses of the examples with these weights. Raises ``ConfigurationError`` for a loss without

@@ -63,8 +63,8 @@ class Accuracy(Mean):
         self.threshold = threshold
 
     def update(self, y_true: Any, prediction: Any) -> tuple[Any, ...]:
-        told, labels = classes(y_true, prediction, self.threshold)
-        return (_each(agrad.astype(told == labels, agrad.int32)),)
+        predicted, actual = classes(y_true, prediction, self.threshold)
+        return (_each(agrad.astype(predicted == actual, agrad.int32)),)
 
 
 class TopK(Mean):
@@ -134,20 +134,20 @@ class Confusion(Metric):
     def result(self, sums: Sequence[np.ndarray]) -> float:
         matrix, _ = sums
         right = np.diagonal(matrix)
-        told, there = np.sum(matrix, axis=0), np.sum(matrix, axis=1)
+        predicted, actual = np.sum(matrix, axis=0), np.sum(matrix, axis=1)
         if self.average == "micro":
-            right, told, there = (np.sum(x, keepdims=True) for x in (right, told, there))
+            right, predicted, actual = (np.sum(x, keepdims=True) for x in (right, predicted, actual))
         with np.errstate(all="ignore"):
             scores = {
-                "precision": np.where(told > 0, right / told, 0.0),
-                "recall": np.where(there > 0, right / there, 0.0),
-                "f1": np.where(told + there > 0, 2 * right / (told + there), 0.0),
+                "precision": np.where(predicted > 0, right / predicted, 0.0),
+                "recall": np.where(actual > 0, right / actual, 0.0),
+                "f1": np.where(predicted + actual > 0, 2 * right / (predicted + actual), 0.0),
             }[self.name]
         if self.average == "auto" and len(scores) == 2:
             return float(scores[1])
         if self.average == "weighted":
-            return float(np.sum(scores * there) / np.sum(there))
-        present = told + there > 0
+            return float(np.sum(scores * actual) / np.sum(actual))
+        present = predicted + actual > 0
         return float(np.mean(scores[present])) if present.any() else 0.0
 
 
@@ -179,15 +179,15 @@ def _whole(x: Any) -> bool:
 def classes(y_true: Any, prediction: Any, threshold: float | None) -> tuple[Any, Any]:
     """Return the predicted and the true classes, integers of the same shape."""
     if _whole(prediction):
-        told = _integers(prediction)
-        labels = _integers(_like(y_true, told))
+        predicted = _integers(prediction)
+        actual = _integers(_like(y_true, predicted))
     elif prediction.ndim >= 2 and prediction.shape[1] > 1 and threshold is None:
-        told = agrad.argmax(prediction, axis=1)
-        labels = _labels(y_true, prediction)
+        predicted = agrad.argmax(prediction, axis=1)
+        actual = _labels(y_true, prediction)
     else:
-        told = agrad.astype(prediction > (0.5 if threshold is None else threshold), agrad.int32)
-        labels = _integers(_like(y_true, prediction))
-    return told, labels
+        predicted = agrad.astype(prediction > (0.5 if threshold is None else threshold), agrad.int32)
+        actual = _integers(_like(y_true, prediction))
+    return predicted, actual
 
 
 def _labels(y_true: Any, prediction: Any) -> Any:
@@ -217,15 +217,15 @@ def _like(y_true: Any, prediction: Any) -> Any:
 
 def confusion(y_true: Any, prediction: Any, threshold: float | None, count: int | None, name: str) -> Any:
     """Return the confusion matrix, float32."""
-    told, labels = classes(y_true, prediction, threshold)
+    predicted, actual = classes(y_true, prediction, threshold)
     if count is None:
         if _whole(prediction):
-            count = 1 + max(int(agrad.max(x).item()) for x in (told, labels))
+            count = 1 + max(int(agrad.max(x).item()) for x in (predicted, actual))
         else:
             count = prediction.shape[1] if prediction.ndim >= 2 and prediction.shape[1] > 1 and threshold is None else 2
     if not isinstance(count, int) or count < 1:
         raise DtypeError(f"{name} must contain class labels (0 to C - 1)")
-    told, labels = agrad.reshape(told, (-1, 1)), agrad.reshape(labels, (-1, 1))
-    numbers = agrad.arange(count, dtype=agrad.int32, backend=told.backend, device=told.device)[None, :]
-    rows, columns = (agrad.astype(x == numbers, agrad.float32) for x in (labels, told))
+    predicted, actual = agrad.reshape(predicted, (-1, 1)), agrad.reshape(actual, (-1, 1))
+    numbers = agrad.arange(count, dtype=agrad.int32, backend=predicted.backend, device=predicted.device)[None, :]
+    rows, columns = (agrad.astype(x == numbers, agrad.float32) for x in (actual, predicted))
     return agrad.matmul(agrad.permute_dims(rows, (1, 0)), columns)

@@ -12,12 +12,13 @@ import numpy as np
 
 import agrad
 from agrad import nn, optim, parallel, tree
+from agrad.backends.base import DeviceSpec
 from agrad.data.files import StrPath
 from agrad.errors import AgradError, AnomalyError, ConfigurationError, DataError, OperandError
 from agrad.expect import integer
 from agrad.train import arguments, examples, saving
+from agrad.train.batches import Feed, place_of
 from agrad.train.display import ProgressBar
-from agrad.train.feed import Feed, Place, place_of
 from agrad.train.history import History, Record
 from agrad.train.hooks import Callback
 from agrad.train.interrupts import Interrupts
@@ -123,7 +124,7 @@ class Trainer:
         self.threads: str | int | None = threads
         self.seed: int = seed
         first = optimizer.parameters[0]
-        self.place: Place = place_of(first)
+        self.place: DeviceSpec = place_of(first)
         self.dtype: str = arguments.real_dtype(first.dtype.name)
         Choice(threads)  # raises for another value
         check_precision(precision, jit, self.place)
@@ -428,8 +429,8 @@ class Trainer:
         found = {"loss": loss / count}
         results = sums.results(totals)
         if whole:
-            told, true = (tree.map(lambda *parts: np.concatenate(parts), *parts) for parts in (outputs, targets))
-            results |= {name: float(self.metrics[name](true, told)) for name in whole}
+            y_pred, y_true = (tree.map(lambda *parts: np.concatenate(parts), *parts) for parts in (outputs, targets))
+            results |= {name: float(self.metrics[name](y_true, y_pred)) for name in whole}
         return found | {name: results[name] for name in self.metrics}
 
     def _host(self, leaf: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 
 from agrad import data
 from agrad.cli import main
-from agrad.data import own, tablefiles
+from agrad.data import tablefiles, user_files
 from agrad.errors import DataError
 
 pytest_plugins = ["cli_fixtures"]
@@ -159,7 +159,7 @@ def test_evaluate_reads_a_file_once(run, tmp_path, fitted, monkeypatch):
     np.savez(tmp_path / "a.npz", X=X, y=np.arange(20) % 2)
     assert run("train", "--data", tmp_path / "a.npz", *FAST, "--epochs", "1", "--save", tmp_path / "a.st")[0] == 0
     np.savez(tmp_path / "b.npz", X=X + 1, y=np.arange(20) % 2)
-    for module, name in ((tablefiles, "_read_text"), (own, "read_npz")):
+    for module, name in ((tablefiles, "_read_text"), (user_files, "read_npz")):
         read = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, read=read, **options: reads.append(1) or read(*args, **options))
     for model, path, part in (

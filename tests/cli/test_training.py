@@ -14,12 +14,11 @@ from agrad.backends import selected
 from agrad.cli import config as configs
 from agrad.cli import models, options, sources, tasks
 from agrad.cli import train as trains
-from agrad.cli.selection import Place
+from agrad.cli.selection import DeviceSpec
 from agrad.errors import AnomalyError, ConfigurationError, DataError
 from agrad.nn import checkpoint
-from agrad.train import Callback, loop
-from agrad.train import feed as feeds
-from agrad.train.feed import Feed
+from agrad.train import Callback, batches, loop
+from agrad.train.batches import Feed
 from agrad.train.interrupts import Interrupts
 
 BATCHES = 10  # of the blobs, at the batch size in SMALL
@@ -75,7 +74,7 @@ class Collector(Callback):
 def make(*words, observers=(), place=None):
     args = options.parser().parse_args(["train", *words])
     here = selected()
-    return trains.Run(args, place or Place(here.backend, here.device, "test"), observers)
+    return trains.Run(args, place or DeviceSpec(here.backend, here.device, "test"), observers)
 
 
 def trained(*words, place=None):
@@ -126,7 +125,7 @@ def test_a_seed_gives_the_same_losses_on_every_backend(backend, blobs, dtype, cl
 def test_batches_gathered_on_the_host_are_the_same_ones(backend, blobs, monkeypatch):
     words = ("--data", blobs, *SMALL, *NO_DROPOUT, "--epochs", "2", "--validation", "0.2")
     _, _, resident = trained(*words)
-    monkeypatch.setattr(feeds, "free_bytes", lambda backend, device: 1000)
+    monkeypatch.setattr(batches, "free_bytes", lambda backend, device: 1000)
     run, _, streamed = trained(*words)
     assert not Feed((run.dataset.X_train, run.dataset.y_train), run.place).resident
     assert streamed.losses == resident.losses
@@ -134,14 +133,14 @@ def test_batches_gathered_on_the_host_are_the_same_ones(backend, blobs, monkeypa
 
 
 def test_a_set_is_resident_where_it_takes_at_most_its_share(monkeypatch):
-    here = Place(selected().backend, None, "test")
+    here = DeviceSpec(selected().backend, None, "test")
     X, y = np.zeros((100, 3)), np.zeros(100, dtype=np.int64)
     for free, resident in (
         (2 * (X.nbytes + y.nbytes), True),
         (2 * (X.nbytes + y.nbytes) - 1, False),
         (None, True),
     ):
-        monkeypatch.setattr(feeds, "free_bytes", lambda backend, device, free=free: free)
+        monkeypatch.setattr(batches, "free_bytes", lambda backend, device, free=free: free)
         assert Feed((X, y), here).resident is resident
 
 
@@ -158,7 +157,7 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
 
     monkeypatch.setattr(loop, "INTERVAL", 4)
     monkeypatch.setattr(loop, "SECONDS", 1e9)
-    place = Place(dataclasses.replace(here.backend, to_host=to_host), here.device, "test")
+    place = DeviceSpec(dataclasses.replace(here.backend, to_host=to_host), here.device, "test")
     run = make("--data", blobs, *SMALL, "--epochs", "2", place=place)
     steps, inside = loop.Loop._step, []
 

@@ -54,11 +54,11 @@ CASES = [
 
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_sums_over_batches_give_the_same_on_every_backend(backend, case):
-    function, true, told = CASES[case]
-    expected = function(true, told)
+    function, y_true, y_pred = CASES[case]
+    expected = function(y_true, y_pred)
     metric, totals, sizes = metrics.streaming(function, None), [], []
     for start, stop in ((0, 40), (40, 41), (41, 90)):
-        here = [agrad.asarray(x[start:stop], backend=backend) for x in (true, told)]
+        here = [agrad.asarray(x[start:stop], backend=backend) for x in (y_true, y_pred)]
         parts = [np.asarray(part.numpy(), np.float64)[None] for part in metric.update(*here)]
         assert len(parts) == metric.parts
         totals.append([np.sum(x, axis=0) for x in metric.terms(parts, np.array([stop - start], np.float64))])

@@ -36,8 +36,8 @@ def test_a_classifier_learns_on_every_backend(backend):
     outputs = trainer.predict(X, batch_size=7)
     assert agrad.asarray(outputs).backend == backend
     assert not isinstance(outputs, agrad.Tensor)
-    told = np.argmax(agrad.asarray(outputs).numpy(), axis=1)
-    assert scores["accuracy"] == pytest.approx(np.mean(told == y))
+    y_pred = np.argmax(agrad.asarray(outputs).numpy(), axis=1)
+    assert scores["accuracy"] == pytest.approx(np.mean(y_pred == y))
     assert trainer.model.training
 
 
@@ -122,9 +122,10 @@ def test_several_inputs_and_outputs():
             output["sum"], target["sum"]
         )
 
-    trainer = made(
-        Two(), loss, lr=0.1, metrics={"right": lambda true, told: np.mean(np.argmax(told["class"], 1) == true["class"])}
-    )
+    def right(y_true, y_pred):
+        return np.mean(np.argmax(y_pred["class"], 1) == y_true["class"])
+
+    trainer = made(Two(), loss, lr=0.1, metrics={"right": right})
     history = trainer.fit((X[:, :2], X[:, 2:]), goal, epochs=8, batch_size=10, validation=0.25, progress=False)
     assert history.column("validation_right")[-1] > 0.5
     assert trainer.predict([X[:7, :2], X[:7, 2:]])["class"].shape == (7, 3)
@@ -151,8 +152,8 @@ def test_arrays_of_another_library_are_moved():
 def test_the_part_for_validation_has_each_class():
     seen = []
 
-    def note(true, told):
-        seen.append(np.bincount(true).tolist())
+    def note(y_true, y_pred):
+        seen.append(np.bincount(y_true).tolist())
         return 0.0
 
     X, y = blobs(60)
@@ -271,7 +272,7 @@ def test_data_that_make_no_sense_are_named(change, error, message):
     [
         ({"metrics": ("acuracy",)}, ConfigurationError, "the names accuracy, .* got 'acuracy'"),
         ({"metrics": ("accuracy", "accuracy")}, ConfigurationError, "the name 'accuracy' is already used"),
-        ({"metrics": lambda true, told: 0.0}, ConfigurationError, "a lambda has no name"),
+        ({"metrics": lambda y_true, y_pred: 0.0}, ConfigurationError, "a lambda has no name"),
         ({"metrics": (metrics.confusion_matrix,)}, ConfigurationError, "confusion_matrix does not return a number"),
         ({"callbacks": [print]}, OperandError, "callbacks must be Callback objects"),
         ({"loss": nn.MSELoss}, OperandError, r"make one: MSELoss\(\)"),

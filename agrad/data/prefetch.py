@@ -1,4 +1,4 @@
-"""Work done by threads ahead of its use."""
+"""Work that threads do before its result is needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from agrad.backends.base import HANDOVERS
 
 
-def ahead(work: Callable[[Any], Any], tasks: Iterator[Any], threads: int, depth: int) -> Iterator[Any]:
+def prefetch(work: Callable[[Any], Any], tasks: Iterator[Any], threads: int, depth: int) -> Iterator[Any]:
     """Yield `work(task)` in the order of the tasks, computed by threads.
 
     At most `depth` results are under way or waiting. The threads end with the iterator: when it is exhausted, closed

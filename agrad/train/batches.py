@@ -11,15 +11,15 @@ import numpy as np
 import agrad
 from agrad import tree
 from agrad.backends import load
-from agrad.backends.base import Backend, Place
+from agrad.backends.base import Backend, DeviceSpec
 
 SHARE = 0.5
 """The share of a device's free memory for data; the rest is for the network."""
 
 
-def place_of(tensor: agrad.Tensor) -> Place:
+def place_of(tensor: agrad.Tensor) -> DeviceSpec:
     """Return the backend and device of a Tensor."""
-    return Place(load(tensor.backend), tensor.device)
+    return DeviceSpec(load(tensor.backend), tensor.device)
 
 
 def free_bytes(backend: Backend, device: Any) -> int | None:
@@ -32,8 +32,8 @@ def free_bytes(backend: Backend, device: Any) -> int | None:
     if backend.name == "torch" and library is not None and place.type == "cuda":
         return int(library.cuda.mem_get_info(place)[0])
     if backend.name == "jax" and place.platform != "cpu":
-        told = place.memory_stats() or {}
-        return int(told["bytes_limit"]) - int(told["bytes_in_use"]) if "bytes_limit" in told else None
+        stats = place.memory_stats() or {}
+        return int(stats["bytes_limit"]) - int(stats["bytes_in_use"]) if "bytes_limit" in stats else None
     return None
 
 
@@ -43,7 +43,7 @@ class Feed:
     If `resident`, all of them are on the device from the start, and a batch is gathered there.
     """
 
-    def __init__(self, examples: Any, place: Place) -> None:
+    def __init__(self, examples: Any, place: DeviceSpec) -> None:
         self.place = place
         backend, device = place.backend, place.device
         arrays, self._structure = tree.flatten(examples)
