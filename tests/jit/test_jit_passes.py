@@ -283,5 +283,46 @@ def test_a_sum_of_slices_is_a_new_array(place: Any) -> None:
     x = place(np.ones(3))
     found = scatter_sum.evaluate((x,), {"indices": ((...,),), "shape": (3,)})
     assert found is not x and scatter_sum.no_alias
-    lines = agrad.jit(agrad.grad(lambda x: agrad.sum((x[1:] - x[:-1]) ** 2))).lower(np.ones(100_000)).code
+    lines = agrad.jit(agrad.grad(lambda x: agrad.sum((x[1:] - x[:-1]) ** 2))).lower(np.ones(1_000)).code
     assert "= borrow()" in lines
+
+
+SLICES: dict[str, Callable[[Any], Any]] = {
+    "differences": lambda x: x[1:] - x[:-1],
+    "second differences": lambda x: x[2:] - 2 * x[1:-1] + x[:-2],
+    "from the middle": lambda x: x[1:-2] * x[2:-1],
+    "far apart": lambda x: x[7:] * agrad.sin(x[:-7]),
+    "one slice": lambda x: x[1:4] * agrad.sin(x[1:4]),
+    "a total beside it": lambda x: x[1:] * 2.0 - agrad.sin(x[1:]) * x[:-1] * agrad.sum(x[1:] * 0.5),
+    "an operand is a part": lambda x: x[1:] + agrad.sin(x[:-1]),
+}
+
+
+@pytest.mark.parametrize("shape", [(12,), (12, 3), (10, 2, 3)])
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+def test_sums_of_slices_in_groups(monkeypatch: pytest.MonkeyPatch, size: int, shape: tuple[int, ...]) -> None:
+    """The gradients of slices along the first axis, in blocks that are shorter and longer than their distance."""
+    use_small_blocks(monkeypatch, size)
+    x = np.random.default_rng(2).standard_normal(shape)
+    for what, f in SLICES.items():
+
+        def pulled(x: Any, g: Any, f: Any = f) -> Any:
+            y, pull = agrad.vjp(f, x)
+            return y, agrad.exp(pull(g)[0])
+
+        call, g = agrad.jit(pulled), np.cos(np.arange(f(x).size)).reshape(f(x).shape)
+        expected = pulled(x, g)
+        assert "scatter_sum]" in " ".join(names(call.lower(x, g).stages[-1][1])), what
+        for _ in range(2):  # the second call finds the first one's values in the kept arrays
+            for got, right in zip(call(x, g), expected, strict=True):
+                assert_close(got, right, what, 1e-12)
+
+
+def test_slices_whose_sum_is_not_in_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second row, rows backwards, columns, and parts of different lengths."""
+    use_small_blocks(monkeypatch)
+    for f in (lambda x: x[::2], lambda x: x[::-1], lambda x: x[:, 1:], lambda x: x[1:4, 1:], lambda x: x[1]):
+        for g in (f, lambda x, f=f: agrad.sum(f(x) * 2.0) * f(x) + agrad.sum(agrad.sin(x[2:] * 1.5))):
+            same_calls(
+                agrad.grad(lambda x, g=g: agrad.sum(agrad.sin(g(x)) ** 2)), (np.ones((6, 3)) + X[0],), rtol=1e-12
+            )

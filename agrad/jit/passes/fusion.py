@@ -2,7 +2,8 @@
 
 A group is computed block by block, so that intermediate results remain in the processor's cache. It may end in
 reductions over all elements. If the lowering supports groups of rows (``passes.tiling``), operands may broadcast along
-the leading axes, and the group may contain reductions over other axes. A group is a program, and can be interpreted.
+the leading axes, and the group may contain reductions over other axes and end in sums of slices. A group is a program,
+and can be interpreted.
 """
 
 import functools
@@ -21,6 +22,7 @@ from agrad.jit.passes.tiling import (
     best_split,
     is_of_rows,
     is_reshape,
+    offsets_of,
     operand_is_of_rows,
     reduction_of,
     splits_of,
@@ -154,7 +156,8 @@ class _Fitting:
         self.broadcasts = broadcasts
         self.reduction = reduction_of(instruction)
         self.is_reshape = broadcasts and is_reshape(instruction)
-        self.shape = self.out.shape if self.reduction is None else self.operands[0].shape
+        self.is_sum = offsets_of(instruction) is not None
+        self.shape = self.operands[0].shape if self.is_sum or self.reduction is not None else self.out.shape
         """The shape of a group that begins with it."""
 
     @property
@@ -170,10 +173,10 @@ class _Fitting:
     @property
     def opens(self) -> bool:
         """Return True if a group may begin with it."""
-        return (self.broadcasts or self.reduction is None) and not self.is_reshape
+        return (self.broadcasts or self.reduction is None) and not self.is_reshape and not self.is_sum
 
     def of_rows(self, split: int, shape: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
-        """Return True for a result of rows, False for a total, otherwise None.
+        """Return True for a result of rows, False for a total or a sum of slices, otherwise None.
 
         shape: the shape of the group.
         """
@@ -182,6 +185,8 @@ class _Fitting:
             return None
         if self.reduction is not None:
             return self._reduced_of_rows(split, lead)
+        if self.is_sum:
+            return False if is_of_rows(self.shape, lead) else None
         if not is_of_rows(self.out.shape, lead):
             return None
         if self.is_reshape:
@@ -234,7 +239,7 @@ def _fitting(instruction: Instruction, accepts: Accepts | None, broadcasts: bool
     if reduction is not None:
         axes = tuple(range(len(instruction.operands[0].shape)))
         fits = broadcasts or (reduction.axis == axes and not reduction.keepdims)
-    elif broadcasts and is_reshape(instruction):
+    elif broadcasts and (is_reshape(instruction) or (not whole and offsets_of(instruction) is not None)):
         fits = True
     elif not works_by_element(instruction) or (accepts is not None and not accepts(instruction)):
         fits = False

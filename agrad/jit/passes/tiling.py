@@ -14,8 +14,11 @@ import numpy as np
 
 from agrad.engine.operation import Operation
 from agrad.jit.program import Instruction, Variable
+from agrad.ops.indexing import scatter_sum
 
 Shape = tuple[int, ...]
+
+SCATTER_SUM = scatter_sum.primitive
 
 ROW_BYTES = 1 << 16
 """Bytes of the longest row: several of them make a block."""
@@ -71,6 +74,29 @@ def is_cast(instruction: Instruction) -> bool:
 def is_reshape(instruction: Instruction) -> bool:
     """Return True if the result is the single operand in another shape."""
     return instruction.operation.kind == "reshape" and len(instruction.reads()) == 1 == len(instruction.results)
+
+
+def offsets_of(instruction: Instruction) -> Shape | None:
+    """Return where the parts of a sum of slices begin along the first axis, or None.
+
+    The parts are contiguous, and have one shape and dtype.
+    """
+    if instruction.operation is not SCATTER_SUM:
+        return None
+    parts, (out,) = instruction.operands, instruction.results
+    if len({v.shape for v in parts}) > 1 or not parts[0].size or any(v.dtype != out.dtype for v in parts):
+        return None
+    if parts[0].shape[1:] != out.shape[1:]:
+        return None
+    found: list[int] = []
+    for index in instruction.settings["indices"]:
+        if not index or type(index[0]) is not slice or any(entry != slice(None) for entry in index[1:]):
+            return None
+        start, _, step = index[0].indices(out.shape[0])
+        if step != 1:
+            return None
+        found.append(start)
+    return tuple(found)
 
 
 def splits_of(shape: Shape, dtype: np.dtype) -> frozenset[int]:

@@ -9,7 +9,7 @@ import numpy as np
 from agrad.backends.threads import BLOCK_BYTES, run_blocks
 from agrad.jit.lower.plain import Scope, call_text, define, evaluation
 from agrad.jit.passes.fusion import Group
-from agrad.jit.passes.tiling import Reduction, is_reshape, operand_is_of_rows, reduction_of, whole_shape
+from agrad.jit.passes.tiling import Reduction, is_reshape, offsets_of, operand_is_of_rows, reduction_of, whole_shape
 from agrad.jit.program import Instruction, Variable, names_of, rule_of
 from agrad.kernels.numpy.fused import zeros_beside
 from agrad.kernels.numpy.reductions import reduced
@@ -64,7 +64,7 @@ def group_function(group: Group, donated: Collection[Variable] = ()) -> Any:
 
 def _reads_rows(instruction: Instruction, v: Variable, split: int) -> bool:
     """Return True if an operand of an instruction has a part for each row."""
-    if reduction_of(instruction) is not None or is_reshape(instruction):
+    if reduction_of(instruction) is not None or is_reshape(instruction) or offsets_of(instruction) is not None:
         return True
     return bool(operand_is_of_rows(v.shape, instruction.results[0].shape, split))
 
@@ -99,6 +99,18 @@ def _rows(x: Any, shape: tuple[int, ...]) -> np.ndarray:
     return np.ascontiguousarray(x).reshape(shape)
 
 
+def _add_edges(out: np.ndarray, edges: np.ndarray, first: int, block: int, count: int, at_end: bool) -> None:
+    """Add the rows of a part that are outside of the rows of their block, for each block.
+
+    first: the row of the result where the part begins. at_end: True for the last rows of each block.
+    """
+    for k, edge in enumerate(edges):
+        i, j = k * block, min((k + 1) * block, count)
+        some = min(len(edge), j - i)
+        start = first + (j - some if at_end else i)
+        out[start : start + some] += edge[:some]
+
+
 def _tile(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     out = np.empty(shape, x.dtype)
     out[...] = x
@@ -109,18 +121,23 @@ class _Text:
     """The text of a group's function while it is written.
 
     Names in the text for a variable ``v``: ``f_v`` is the whole array with its leading axes joined, ``o_v`` the array
-    of an output, ``p_v`` the partial results of a total. Block ``k`` has the rows from ``i`` to ``j``.
+    of an output, ``p_v`` the partial results of a total. Block ``k`` has the rows from ``i`` to ``j``. For a sum of
+    slices, ``t_v`` are the rows that a block writes, those of the first part, and ``e_v`` rows of a part beyond them.
     """
 
     def __init__(self, group: Group, donated: Collection[Variable]) -> None:
         self.program, self.split = group.program, group.split
         self.scope = Scope()
-        self.scope.names.update(np=np, run_blocks=run_blocks, rows=_rows, tile=_tile)
+        self.scope.names.update(np=np, run_blocks=run_blocks, rows=_rows, tile=_tile, add_edges=_add_edges)
         self.names = names_of(self.program)
         self.makers = {i.results[0]: i for i in self.program.instructions}
         found = {v: reduction_of(i) for v, i in self.makers.items()}
         self.totals = {v: r for v, r in found.items() if r is not None and r.is_total(self.split)}
-        self.outputs = [v for v in self.program.outputs if v not in self.totals]
+        self.sums = {v: self._offsets(i) for v, i in self.makers.items() if offsets_of(i) is not None}
+        """The sums of slices, with the rows where their parts begin."""
+        self.edges: dict[str, tuple[Variable, int]] = {}
+        """For each part that is not where the first one is, its sum, and its distance in rows."""
+        self.outputs = [v for v in self.program.outputs if v not in self.totals and v not in self.sums]
         """The outputs that are written block by block."""
         self.count = math.prod(group.shape[: self.split])
         inner = math.prod(group.shape[self.split :])
@@ -128,18 +145,23 @@ class _Text:
         self.block = min(self.count, max(1, max(FEWEST, BLOCK_BYTES // width) // inner))
         self.blocks = -(-self.count // self.block)
         self.scratch: dict[str, _Kind] = {}
-        self._kinds = {self.names[v]: self._kind(v) for v in self.outputs}
+        firsts = {self.makers[v].operands[0]: f"t_{self.names[v]}" for v in self.sums}
+        uses = self.program.uses
+        self._written = {v: self.names[v] for v in self.outputs}
+        self._written |= {v: t for v, t in firsts.items() if uses[v] == 1 and v in self.makers and self._is_ufunc(v)}
+        """The memory of results that are computed in outputs: of outputs, and of first parts of sums."""
+        self._kinds = {name: self._kind(v) for v, name in self._written.items()}
         """The kinds of all memory: of scratch and of outputs, which is also used as scratch."""
         self.whole: dict[tuple[Variable, tuple[int, ...], tuple[int, ...] | None], str] = {}
         """The names of whole operands, by variable, shape without leading axes, and shape repeated for a block."""
         self.read: dict[Variable, None] = {}
         """The inputs that are cut into blocks."""
-        self._first = {self.names[v]: at for at, v in enumerate(self.makers) if v in self.outputs}
+        self._first = {self._written[v]: at for at, v in enumerate(self.makers) if v in self._written}
         """For the memory of each output, the first instruction that writes into it."""
         self._until = dict(self._first)
         """For the same memory, the last instruction that may read other values in it."""
         kept = {(v.shape, v.dtype) for v in donated}
-        self._free = [self.names[v] for v in self.makers if v in self.outputs and (v.shape, v.dtype) not in kept]
+        self._free = [self._written[v] for v in self.makers if v in self._written and (v.shape, v.dtype) not in kept]
         self._place: dict[Variable, str] = {}
         self._base: dict[Variable, Variable] = {}
         """The variables whose memory views may share."""
@@ -155,16 +177,22 @@ class _Text:
         """Return the function of the group."""
         body = [line for at, i in enumerate(self.program.instructions) for line in self._member(at, i)]
         names, totals = self.names, self.totals
-        parameters = [names[v] for v in self.program.inputs] + [f"o_{names[v]}=None" for v in self.outputs]
+        written = [*self.outputs, *self.sums]
+        parameters = [names[v] for v in self.program.inputs] + [f"o_{names[v]}=None" for v in written]
         lines = [f"def group({', '.join(parameters)}):"]
         lines += [f"    f_{names[v]} = rows({names[v]}, {self._inner(v, self.count)})" for v in self.read]
         for (v, shape, tiled), text in self.whole.items():
             reshaped = names[v] if shape == v.shape else f"{names[v]}.reshape({shape})"
             lines.append(f"    {text} = {reshaped}" if tiled is None else f"    {text} = tile({reshaped}, {tiled})")
-        for v in self.outputs:
+        for v in written:
             lines.append(f"    if o_{names[v]} is None or not o_{names[v]}.flags.c_contiguous:")
             lines.append(f"        o_{names[v]} = {self._empty(v.shape, v.dtype)}")
-            lines.append(f"    f_{names[v]} = o_{names[v]}.reshape({self._inner(v, self.count)})")
+            lines.append(f"    f_{names[v]} = o_{names[v]}.reshape({self._inner(v, math.prod(v.shape[: self.split]))})")
+        for v, (first, *_) in self.sums.items():
+            lines.append(f"    f_{names[v]}[:{first}] = f_{names[v]}[{first + self.count}:] = 0")
+        for name, (v, step) in self.edges.items():
+            edges = (self.blocks, min(abs(step), self.block), *v.shape[self.split :])
+            lines.append(f"    {name} = {self._empty(edges, v.dtype)}")
         for v in totals:
             lines.append(f"    p_{names[v]} = {self._empty((self.blocks, *self._kept(v)), v.dtype)}")
         lines += self._loop(body)
@@ -174,10 +202,14 @@ class _Text:
                 lines.append(f"    p_{names[v]} = p_{names[v]} / {self._averaged(v)}")
             if reduction.keepdims:
                 lines.append(f"    p_{names[v]} = p_{names[v]}.reshape({v.shape})")
+        for name, (v, step) in self.edges.items():
+            first = self.sums[v][0] + step
+            rest = f"{name}, {first}, {self.block}, {self.count}, {step > 0}"
+            lines.append(f"    add_edges(f_{names[v]}, {rest})")
         results = [f"p_{names[v]}" if v in totals else f"o_{names[v]}" for v in self.program.outputs]
         lines.append(f"    return {', '.join(results)},")
         made = define("group", "\n".join(lines) + "\n", self.scope.names)
-        made.overwrites = {v: self._overwritten(v) for v in self.outputs}
+        made.overwrites = {v: [] if v in self.sums else self._overwritten(v) for v in written}
         return made
 
     def _overwritten(self, out: Variable) -> list[Variable]:
@@ -203,6 +235,7 @@ class _Text:
         lines += [f"            j = min(i + {self.block}, {self.count})"]
         lines += [f"            {name} = w_{name}[:j - i]" for name in self.scratch]
         lines += [f"            {names[v]} = f_{names[v]}[i:j]" for v in (*self.read, *self.outputs)]
+        lines += [f"            t_{names[v]} = f_{names[v]}[{at[0]} + i:{at[0]} + j]" for v, at in self.sums.items()]
         lines += [f"            {line}" for line in body]
         return [*lines, f"    run_blocks(work, {self.blocks})"]
 
@@ -249,6 +282,8 @@ class _Text:
         reduction, ufunc = reduction_of(instruction), ufunc_of(instruction)
         if reduction is not None:
             lines += self._reduction(at, reduction, out, operands[0])
+        elif out in self.sums:
+            lines += self._sum(out, operands)
         elif is_reshape(instruction):
             shape = f"({', '.join(('j - i', *map(str, inner)))},)"
             lines.append(
@@ -291,6 +326,33 @@ class _Text:
             lines.append(f"np.divide({name}, {self._averaged(out)}, {name})")
         return lines
 
+    def _is_ufunc(self, v: Variable) -> bool:
+        return ufunc_of(self.makers[v]) is not None
+
+    def _offsets(self, instruction: Instruction) -> list[int]:
+        """Return the rows where the parts of a sum of slices begin."""
+        length = math.prod(instruction.results[0].shape[1 : self.split])
+        return [start * length for start in offsets_of(instruction) or ()]
+
+    def _sum(self, out: Variable, parts: list[str]) -> list[str]:
+        """Return the lines that write a sum of slices to the rows of its first part, and keep the edges of others."""
+        name, (first, *others) = self.names[out], self.sums[out]
+        t = f"t_{name}"
+        lines = [] if self.makers[out].operands[0] in self._written else [f"{t}[...] = {parts[0]}"]
+        for part, start in zip(parts[1:], others, strict=True):
+            step = start - first
+            edges = f"e{len(self.edges)}_{name}"
+            some = f"min({abs(step)}, j - i)"
+            if step > 0:
+                lines += [f"{edges}[k, :{some}] = {part}[j - i - {some}:]", f"{t}[{step}:] += {part}[:-{step}]"]
+            elif step < 0:
+                lines += [f"{edges}[k, :{some}] = {part}[:{some}]", f"{t}[:{step}] += {part}[{-step}:]"]
+            else:
+                lines.append(f"{t} += {part}")
+            if step:
+                self.edges[edges] = out, step
+        return lines
+
     def _zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> str:
         zeros = zeros_beside(shape, dtype)
         return self.scope.hold(zeros, "zeros") + ("[:j - i]" if zeros.shape == shape else "")
@@ -304,6 +366,8 @@ class _Text:
         """Return the line that assigns the memory of an instruction's result to a name, if it is needed."""
         if out in self.outputs:
             return []
+        if out in self._written:
+            return [f"{self.names[out]} = {self._written[out]}"]
         self._place[out] = self._take(self._kind(out), at, self._last[out])
         return [f"{self.names[out]} = {self._place[out]}"]
 
