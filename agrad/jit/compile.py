@@ -17,7 +17,7 @@ from agrad.jit.lower.numpy.loops import Loop, lower_loop
 from agrad.jit.lower.numpy.program import has_kernel, lower_numpy, numpy_narrow_matmul
 from agrad.jit.lower.plain import Compiled, plain
 from agrad.jit.lower.torch import lower_torch, torch_narrow_matmul
-from agrad.jit.passes.algebra import simplified, with_vectors, without_broadcasts
+from agrad.jit.passes.algebra import simplified, with_fewer_factors, with_vectors, without_broadcasts
 from agrad.jit.passes.aliasing import with_updates_apart
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
 from agrad.jit.passes.decompose import decomposed, with_early_reductions, with_late_views, with_updates_as_groups
@@ -66,6 +66,7 @@ TARGETS: dict[str, Target] = {
         (
             BROADCASTS,
             ("simpler operations", simplified),
+            ("fewer factors", with_fewer_factors),
             DEAD_CODE,
             ("operations with their rules", with_rules_joined),
             IN_PLACE,

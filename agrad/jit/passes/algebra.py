@@ -1,17 +1,23 @@
 """Simpler operations that return the same bits.
 
-Operations read the operand of a broadcast, and matrices of one row or column are multiplied as vectors.
+Operations read the operand of a broadcast, factors that are numbers are multiplied in advance, cotangents of one slice
+are added before the others, and matrices of one row or column are multiplied as vectors.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 
-from agrad.jit.passes.tiling import is_cast
+from agrad.jit.passes.cleanup import values_of_constants
+from agrad.jit.passes.tiling import SCATTER_SUM, is_cast
 from agrad.jit.program import Instruction, Program, Variable, rule_of, works_by_element
 from agrad.ops import elementwise
 
-MULTIPLY, POWER, SQUARE = (f.primitive for f in (elementwise.multiply, elementwise.pow, elementwise.square))
+ADD, MULTIPLY, NEGATIVE, POWER, SQUARE = (
+    f.primitive
+    for f in (elementwise.add, elementwise.multiply, elementwise.negative, elementwise.pow, elementwise.square)
+)
 
 
 def simplified(program: Program) -> Program:
@@ -79,6 +85,91 @@ def _without_powers(instruction: Instruction, program: Program) -> list[Instruct
     return [product, Instruction(MULTIPLY, (*g, double), {}, instruction.outputs)]
 
 
+# ------------------------------------------------------------------ factors and slices
+
+
+def with_fewer_factors(program: Program) -> Program:
+    """Multiply numbers in advance if one is a sign or a power of two, and add the parts of one slice before the others.
+
+    ``-(2 * x)`` becomes ``-2 * x``, and ``(3 * x) * -y`` becomes ``(-3 * x) * y``. A factor has the same effect before
+    and after a rounding, unless a result on the way overflows or is subnormal.
+    """
+    factors: dict[Variable, tuple[float, Variable]] = {}
+    """The number and the array whose product a variable is."""
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        operation = instruction.operation
+        if operation is SCATTER_SUM:
+            kept += _with_parts_added(instruction)
+        elif operation is MULTIPLY or operation is NEGATIVE:
+            kept += _with_factors_joined(instruction, factors, program)
+        else:
+            kept.append(instruction)
+    return program.with_instructions(kept)
+
+
+def _with_factors_joined(
+    instruction: Instruction, factors: dict[Variable, tuple[float, Variable]], program: Program
+) -> list[Instruction]:
+    (out,) = instruction.results
+    scaled = _factor_of(instruction, program)
+    if scaled is not None:
+        number, x = scaled
+        inner, base = factors.get(x, (0.0, x))
+        if (joined := _joined(number, inner, out)) is not None:
+            number, x, instruction = joined, base, Instruction(MULTIPLY, (joined, base), {}, (out,))
+        factors[out] = number, x
+        return [instruction]
+    pairs = [factors[v] for v in instruction.operands if v in factors and program.uses[v] == 1]
+    if len(pairs) < 2:
+        return [instruction]
+    (m, x), (n, y) = sorted(pairs, key=lambda pair: _is_power(pair[0]))
+    if x.dtype != y.dtype or (joined := _joined(m, n, out)) is None:
+        return [instruction]
+    first = x.twin()
+    return [Instruction(MULTIPLY, (joined, x), {}, (first,)), Instruction(MULTIPLY, (first, y), {}, (out,))]
+
+
+def _factor_of(instruction: Instruction, program: Program) -> tuple[float, Variable] | None:
+    """Return the number and the real array that an instruction multiplies, or None."""
+    (out,) = instruction.results
+    a, b = instruction.operands if instruction.operation is MULTIPLY else (-1.0, *instruction.operands)
+    for x, number in ((a, b), (b, a)):
+        raw = program.constants.get(number) if isinstance(number, Variable) else number
+        if isinstance(x, Variable) and isinstance(raw, (float, np.floating, int)) and _kind(x) == _kind(out):
+            return (float(raw), x) if np.dtype(x.dtype).kind == "f" and float(raw) == raw else None
+    return None
+
+
+def _is_power(number: float) -> bool:
+    return math.frexp(abs(number))[0] == 0.5
+
+
+def _joined(m: float, n: float, like: Variable) -> float | None:
+    """Return the product of two factors, or None if it may round, or does not fit the dtype."""
+    limits = np.finfo(like.dtype)
+    fits = all(float(limits.tiny) <= abs(number) <= float(limits.max) for number in (m, n, m * n))
+    return m * n if fits and (_is_power(m) or _is_power(n)) else None
+
+
+def _with_parts_added(instruction: Instruction) -> list[Instruction]:
+    """Return additions of the parts of a sum of slices that have the same index, and the sum of the others."""
+    parts: list[Variable] = []
+    indices: list[Any] = []
+    added: list[Instruction] = []
+    for part, index in zip(instruction.operands, instruction.settings["indices"], strict=True):
+        place = indices.index(index) if index in indices else len(parts)
+        if _kind(part) not in map(_kind, parts[place : place + 1]):
+            parts.append(part)
+            indices.append(index)
+        else:
+            both = part.twin()
+            added.append(Instruction(ADD, (parts[place], part), {}, (both,)))
+            parts[place] = both
+    settings = {**instruction.settings, "indices": tuple(indices)}
+    return [*added, Instruction(SCATTER_SUM, tuple(parts), settings, instruction.outputs)] if added else [instruction]
+
+
 # ------------------------------------------------------------------ broadcasts
 
 
@@ -87,7 +178,7 @@ def without_broadcasts(program: Program) -> Program:
 
     Another operand must have the shape of the result. A constant that holds one value everywhere counts as the
     broadcast of that value (the seed of a cotangent, the zeros of a branch). An operation that reads
-    only broadcasts is computed before them. Unused broadcasts are dead code.
+    only broadcasts is computed before them, and at once if they are constants. Unused broadcasts are dead code.
     """
     narrow: dict[Variable, Variable] = {}
     constants = dict(program.constants)
@@ -112,7 +203,11 @@ def without_broadcasts(program: Program) -> Program:
                 # NumPy returns scalars, other libraries arrays without dimensions
                 kind = np.dtype(out.dtype).type if out.kind is np.ndarray else out.kind
                 narrow[out] = made = Variable((), out.dtype, kind)
-                kept.append(instruction.replaced(narrow).giving(made))
+                early = instruction.replaced(narrow).giving(made)
+                if constants.keys() >= set(early.reads()) and not early.operation.has_effect:
+                    constants |= values_of_constants(early, constants)
+                else:
+                    kept.append(early)
             elif arrays and all(v in narrow for v in arrays):
                 shape = np.broadcast_shapes(*[narrow[v].shape for v in arrays])
                 narrow[out] = made = Variable(shape, out.dtype, out.kind)

@@ -100,9 +100,14 @@ def with_constants_folded(program: Program) -> Program:
         if not all(map(is_known, instruction.reads())) or _stays(instruction):
             kept.append(instruction)
             continue
-        ready = instruction.replaced(known)
-        known |= instruction.values_of(instruction.operation.evaluate(ready.operands, ready.settings))
+        known |= values_of_constants(instruction, known)
     return program if len(kept) == len(program.instructions) else program.with_instructions(kept, constants=known)
+
+
+def values_of_constants(instruction: Instruction, known: dict[Variable, Any]) -> dict[Variable, Any]:
+    """Return the values of an instruction's outputs, from the known values of its operands."""
+    ready = instruction.replaced(known)
+    return instruction.values_of(instruction.operation.evaluate(ready.operands, ready.settings))
 
 
 def _stays(instruction: Instruction) -> bool:
