@@ -188,6 +188,54 @@ def test_a_gradient_on_the_tape_is_writable_and_kept_apart() -> None:
     assert weight.grad.raw.flags.writeable
 
 
+def _aligned(values: Any) -> np.ndarray:
+    """An array that XLA reads where it is."""
+    raw = np.empty(values.nbytes + 64, np.uint8)
+    start = -raw.__array_interface__["data"][0] % 64
+    out = raw[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    out[...] = values
+    return out
+
+
+@needs_jax
+@pytest.mark.parametrize("size", [3, 100_000])
+def test_results_share_no_memory(size: int) -> None:
+    """Large results stay where XLA computed them, except for arguments, constants and equal results."""
+    x, c = _aligned(np.linspace(0.0, 1.0, size)), _aligned(np.linspace(1.0, 2.0, size))
+
+    def f(x: Any) -> Any:
+        y = agrad.sin(x)
+        same = agrad.reshape(agrad.asarray(c), (size,))
+        return agrad.reshape(x, (size,)), y, y, agrad.reshape(y, (size,)), same, same * 1.0, y * 2.0, agrad.sum(y)
+
+    program = compiled(f)
+
+    def call(x: Any) -> list[Any]:
+        return [getattr(v, "raw", v) for v in program(x)]
+
+    found, right = [call(x) for _ in range(3)], [np.array(host(v)) for v in f(x)]
+    results = [v for out in found for v in out[:-1]]
+    for v in results:
+        assert type(v) is np.ndarray and v.flags.writeable
+        assert not any(np.shares_memory(v, other) for other in (x, c, *[w for w in results if w is not v]))
+        v += 1.0
+    for out in found:
+        for v, expected in zip(out[:-1], right, strict=False):
+            np.testing.assert_allclose(v, expected + 1.0)
+    for v, expected in zip(call(x), right, strict=True):
+        np.testing.assert_allclose(v, expected)
+
+
+@needs_jax
+def test_a_result_that_the_derivative_needs_may_be_overwritten() -> None:
+    x = agrad.asarray(_aligned(np.linspace(0.1, 1.0, 100_000)), requires_grad=True)
+    y = compiled(agrad.exp)(x)
+    z = agrad.sum(y)
+    y.data[...] = 0.0
+    z.backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.exp(x.detach().numpy()))
+
+
 @needs_jax
 def test_static_and_donated_arguments() -> None:
     f = agrad.jit(lambda x, n: x * n, compiler="jax", static_argnums=1, donate_argnums=0)

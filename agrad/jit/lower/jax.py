@@ -115,8 +115,10 @@ def lower_xla(program: Program) -> Compiled:
         compiled = jax.jit(plain(split.body, _typed), in_shardings=here, out_shardings=here)
         kept = program.notes.get("residuals", ())
         kinds = program.notes["results"]
-        # NumPy views of JAX arrays are read-only, so results are copied
+        # NumPy views of JAX arrays are read-only, so small results are copied
         takes = [_kept if i in kept else np.array if kind is np.ndarray else _scalar for i, kind in enumerate(kinds)]
+        large = [i for i, v in enumerate(program.outputs) if takes[i] is np.array and _bytes(v) >= LARGE]
+        constants = list(split.body.constants.values())
         if program.notes.get("checked"):
             _check_operations(jax, compiled, split.body)
         array, ready, double = jax.Array, jax.block_until_ready, sys.modules["agrad.backends.jax"].enable_x64
@@ -126,9 +128,14 @@ def lower_xla(program: Program) -> Compiled:
         given = split.before(inputs)
         with double(True):
             found = compiled(given[:count])
-        if kept:
+        if kept or large:
             ready(found)  # XLA reads arguments in their own memory, and the caller may write into them afterwards
         values = split.outputs(found, given)
+        if large:
+            others = [*given[:count], *constants, *[values[i] for i in kept]]
+            used = {_address(np.asarray(x)) for x in others if isinstance(x, (np.ndarray, array))}
+            for i in large:
+                values[i] = _owned(values[i], used) if isinstance(values[i], array) else values[i]
         return [take(x) if isinstance(x, array) else x for take, x in zip(takes, values, strict=True)]
 
     text = compiled.__wrapped__.text
@@ -169,6 +176,42 @@ def _cast(x: Any, v: Variable | None) -> Any:
     if v is None or v.on_host:
         return x
     return sys.modules["jax.lax"].convert_element_type(x, v.dtype)
+
+
+# ------------------------------------------------------------------ results
+
+
+LARGE = 1 << 16
+"""Bytes from which a result remains where XLA computed it."""
+
+
+class _Memory:
+    """The memory of a JAX array to which nothing else refers, as NumPy reads it: it may be written into."""
+
+    def __init__(self, array: Any, view: np.ndarray) -> None:
+        self.array = array
+        self.__array_interface__ = {**view.__array_interface__, "data": (_address(view), False)}
+
+
+def _owned(x: Any, used: set[int]) -> np.ndarray:
+    """Return a NumPy array in the memory of a JAX array, or a copy if the memory is in ``used``.
+
+    JAX returns an argument or a constant itself if an operation does nothing, and one array for two equal outputs.
+    """
+    view = np.asarray(x)
+    start = _address(view)
+    if start in used or view.dtype.isbuiltin != 1 or not view.flags.c_contiguous:
+        return np.array(view)
+    used.add(start)
+    return np.asarray(_Memory(x, view))
+
+
+def _address(x: np.ndarray) -> int:
+    return int(x.__array_interface__["data"][0])
+
+
+def _bytes(v: Variable) -> int:
+    return v.size * np.dtype(v.dtype).itemsize
 
 
 def _scalar(x: Any) -> Any:
