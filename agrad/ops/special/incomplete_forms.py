@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from agrad.ops.special.coefficients import GAMMALN
-from agrad.ops.special.gamma_forms import DIGAMMA_TAIL, digamma, polygamma, stirling_rest
+from agrad.ops.special.gamma_forms import DIGAMMA_TAIL, by_library, digamma, polygamma, stirling_rest
 from agrad.ops.special.nodes import legendre_nodes
-from agrad.ops.special.series import chebyshev, log1p_minus, nan_where, polynomial
+from agrad.ops.special.series import chebyshev, log1p_minus, log1p_minus_near, nan_where, polynomial
 
 FALL = 40.0
 NODES = 48
@@ -64,15 +64,8 @@ def log_digamma_gap(xp: Any, z: Any) -> Any:
     far = xp.where(large, z, xp.full_like(z, 10.0))
     square = 1 / (far * far)
     near = xp.where(large, xp.ones_like(z), z)
-    gap = xp.log(near) - _digamma(xp, near)
+    gap = xp.log(near) - by_library(xp, "digamma", digamma, near)
     return xp.where(large, 0.5 / far + square * polynomial(DIGAMMA_TAIL, square), gap)
-
-
-def _digamma(xp: Any, z: Any) -> Any:
-    """Return digamma(z), by SciPy for NumPy arrays: the generic form makes a hundred calls."""
-    words = getattr(xp, "special", None) if isinstance(z, np.ndarray) else None
-    own = None if words is None else words.find("digamma")
-    return digamma(xp, z) if own is None else own(z)
 
 
 def _log_quotient(xp: Any, u: Any, exactly: Any) -> tuple[Any, Any]:
@@ -82,7 +75,7 @@ def _log_quotient(xp: Any, u: Any, exactly: Any) -> tuple[Any, Any]:
     """
     small = xp.abs(u) < 0.5
     near = xp.where(small, u, xp.zeros_like(u))
-    return xp.where(small, log1p_minus(xp, near), exactly - u), xp.where(small, xp.log1p(near), exactly)
+    return xp.where(small, log1p_minus_near(near), exactly - u), xp.where(small, xp.log1p(near), exactly)
 
 
 def _nodes_beside(xp: Any, x: Any) -> Iterator[tuple[Any, Any]]:
@@ -118,9 +111,10 @@ def gamma_density(xp: Any, a: Any, x: Any) -> Any:
     """Return x**(a - 1) exp(-x) / gamma(a), for a > 0 and x >= 0."""
     valid = (a > 0) & (x > 0) & (x < math.inf)
     a1, x1 = xp.where(valid, a, xp.ones_like(a)), xp.where(valid, x, xp.ones_like(x))
-    front, log = _gamma_front(xp, a1, x1)[0], log_gamma_density(xp, a1, x1)
+    scale, exponent = a1 / (2 * math.pi), _gamma_exponent(xp, a1, x1)[0]
+    front = xp.sqrt(scale) * xp.exp(exponent)
     # where the front underflows the density may not
-    inside = xp.where(front > 1e-290, front / x1, xp.exp(log))
+    inside = xp.where(front > 1e-290, front / x1, xp.exp(0.5 * xp.log(scale) + exponent - xp.log(x1)))
     zero = xp.zeros_like(inside)
     at_zero = xp.where(a < 1, math.inf, xp.where(a == 1, zero + 1, zero))
     edge = xp.where(x == 0, at_zero, zero)
@@ -160,7 +154,8 @@ def _small_gamma(xp: Any, a: Any, x: Any, n: int) -> tuple[Any, Any]:
         log_p = log_front + xp.log1p(sums[0])
         return xp.exp(log_p), -xp.expm1(log_p)
     sums[0] = 1 + sums[0]
-    slopes = [log_x - _digamma(xp, 1 + a), *(-polygamma(xp, xp.full_like(a, float(k)), 1 + a) for k in range(1, n))]
+    digammas = by_library(xp, "digamma", digamma, 1 + a)
+    slopes = [log_x - digammas, *(-polygamma(xp, xp.full_like(a, float(k)), 1 + a) for k in range(1, n))]
     total = sum(math.comb(n, k) * bell(n - k, lambda i: slopes[i]) * sums[k] for k in range(n + 1))
     out = xp.exp(log_front) * total
     return out, -out
@@ -364,8 +359,10 @@ def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     valid = (a > 0) & (b > 0) & (x > 0) & (x < 1)
     one = xp.ones_like(a)
     a1, b1, x1 = xp.where(valid, a, one), xp.where(valid, b, one), xp.where(valid, x, 0.5 * one)
-    front, log = _beta_front(xp, a1, b1, x1, 1 - x1)[0], log_beta_density(xp, a1, b1, x1)
-    inside = xp.where(front > 1e-290, front / (x1 * (1 - x1)), xp.exp(log))
+    y1, scale = 1 - x1, a1 / (2 * math.pi) * (b1 / (a1 + b1))
+    exponent = _beta_exponent(xp, a1, b1, x1, y1)[0]
+    front, log = xp.sqrt(scale) * xp.exp(exponent), 0.5 * xp.log(scale) + exponent - xp.log(x1) - xp.log(y1)
+    inside = xp.where(front > 1e-290, front / (x1 * y1), xp.exp(log))
     zero = xp.zeros_like(inside)
     first = xp.where(a < 1, math.inf, xp.where(a == 1, b, zero))
     last = xp.where(b < 1, math.inf, xp.where(b == 1, a, zero))

@@ -29,9 +29,10 @@ def chebyshev(coefficients: Sequence[float], low: float, high: float, x: Any) ->
     The constant coefficient is first.
     """
     u = (2 * x - (low + high)) / (high - low)
-    after = later = x * 0
+    double, after = 2 * u, x * 0
+    later = after
     for c in reversed(coefficients[1:]):
-        after, later = 2 * u * after - later + c, after
+        after, later = double * after - later + c, after
     return u * after - later + coefficients[0]
 
 
@@ -47,17 +48,21 @@ def exp_minus_square(xp: Any, x: Any, *, half: bool = False) -> Any:
 
 
 def log1p_minus(xp: Any, u: Any) -> Any:
-    """Return log(1 + u) - u for u > -1, accurate for small u.
+    """Return log(1 + u) - u for u > -1, accurate for small u."""
+    small = xp.abs(u) < 0.5
+    near, far = (xp.where(mask, u, xp.zeros_like(u)) for mask in (small, ~small))
+    return xp.where(small, log1p_minus_near(near), xp.log1p(far) - u)
+
+
+def log1p_minus_near(u: Any) -> Any:
+    """Return log(1 + u) - u for abs(u) < 0.5.
 
     By log(1 + u) = 2 atanh(w), w = u / (2 + u).
     """
-    small = xp.abs(u) < 0.5
-    v = xp.where(small, u, xp.zeros_like(u))
-    w = v / (2 + v)
+    w = u / (2 + u)
     square = w * w
     # 2 (atanh(w) - w) - (u - 2 w) and u - 2 w = u w
-    tail = 2 * w * square * polynomial([1 / (2 * k + 3) for k in range(17, -1, -1)], square)
-    return xp.where(small, tail - v * w, xp.log1p(xp.where(small, xp.zeros_like(u), u)) - u)
+    return 2 * w * square * polynomial([1 / (2 * k + 3) for k in range(17, -1, -1)], square) - u * w
 
 
 def sin_pi(xp: Any, x: Any) -> Any:
