@@ -36,6 +36,14 @@ def _long_alike(g: Raw, *others: Raw) -> bool:
     return type(g) is np.ndarray and g.size >= _LONG and _all_alike(g, *others)
 
 
+def _is_scaled(g: Raw, *others: Raw) -> bool:
+    """Return True if the others are alike, and the cotangent is like them or one number.
+
+    Compiled programs pass a number for a cotangent that is the same everywhere.
+    """
+    return _all_alike(*others) and g.dtype == others[0].dtype and g.shape in ((), others[0].shape)
+
+
 # ------------------------------------------------------------------ greater and less
 
 
@@ -137,7 +145,7 @@ def _leg(g: Raw, leg: Raw, y: Raw) -> Raw:
 
 
 def _is_leg(g: Raw, leg: Raw, y: Raw) -> bool:
-    return _all_alike(g, leg, y) and bool(y.size and y.min() > 0 and y.max() < np.inf)
+    return _is_scaled(g, leg, y) and bool(y.size and y.min() > 0 and y.max() < np.inf)
 
 
 @blockwise
@@ -192,7 +200,7 @@ def _weight(g: Raw, mine: Raw, y: Raw) -> Raw:
 
 
 def _is_weight(g: Raw, mine: Raw, y: Raw) -> bool:
-    return _all_alike(g, mine, y) and _tame(y)
+    return _is_scaled(g, mine, y) and _tame(y)
 
 
 for _mine in ("x1", "x2"):
