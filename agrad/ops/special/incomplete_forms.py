@@ -237,7 +237,7 @@ def _gamma_tail_of_vector(xp: Any, a: np.ndarray, x: np.ndarray, n: int) -> np.n
     with np.errstate(divide="ignore"):
         end = np.minimum(np.where(x < a, 0.5 * (k + np.sqrt(k * k + 8 * k)), np.log(10 + FALL / x)), FALL / slope)
     end = np.where(x < a, end, np.minimum(end, np.sqrt(2 * FALL / x)))
-    for _ in range(4):  # roughly: the integrals are precise for every end
+    for _ in range(2):  # roughly: the integrals are precise for every end
         step = side * end
         push = np.expm1(step)
         rise = np.where(end < 1e-3, step * step / 2, push - step)
