@@ -110,18 +110,6 @@ def test_a_graph_is_freed_without_the_collector(no_collector: None) -> None:
 # ---------------------------------------------------------------- paths, accumulation, retaining
 
 
-def test_a_path_that_does_not_reach_the_output(backend: str) -> None:
-    x, other = leaf([1.0, 2.0]), leaf([3.0])
-    unused = other * 2 + agrad.sum(x)
-    agrad.sum(x * 3).backward()
-    assert other.grad is None
-    assert_close(x.grad, [3.0, 3.0], "gradient")
-    assert unused.requires_grad
-    zero = agrad.grad(lambda a, b: agrad.sum(a), argnums=1)(x.raw, other.raw)
-    assert not host(zero).any()
-    assert zero.shape == (1,)
-
-
 def test_gradients_accumulate_until_zeroed(backend: str, place: Any) -> None:
     x, cotangent = leaf([1.0, 2.0]), place(np.asarray([1.0, 10.0]))
     (x + 0.0).backward(cotangent)
@@ -153,22 +141,14 @@ def test_retain_graph(backend: str) -> None:
     assert_close(x.grad, expected, "the gradient is unchanged")
 
 
-def test_create_graph_to_the_third_order(backend: str) -> None:
+def test_create_graph_of_a_gradient_that_was_added_to(backend: str) -> None:
     x = leaf([1.0, 2.0])
-    values = host(x)
-    y = agrad.sum(x**4)
-    for expected in (4 * values**3, 12 * values**2, 24 * values, 24 + 0 * values):
-        x.zero_grad()
-        y.backward(create_graph=True)
-        assert_close(x.grad, expected, "derivative")
-        y = agrad.sum(x.grad)
-    x.zero_grad()
     for power in (3, 2):
         agrad.sum(x**power).backward(create_graph=True)
     total = agrad.sum(x.grad)
     x.zero_grad()
     total.backward()
-    assert_close(x.grad, 6 * values + 2, "of a gradient that was added to")
+    assert_close(x.grad, 6 * host(x) + 2, "second derivative")
 
 
 def test_retain_grad(backend: str) -> None:
@@ -213,11 +193,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
     ),
     (lambda: agrad.zeros(2).retain_grad(), NotDifferentiableError, r"retain_grad\(\): .* requires_grad=True"),
     (lambda: leaf(M) + agrad.ones(4), ShapeError, r"add: shapes \(2, 3\) and \(4,\) must be broadcastable"),
-    (
-        lambda: leaf(M) @ leaf(M),
-        ShapeError,
-        r"matmul: shapes \(2, 3\) and \(2, 3\) .* x1 has length 3, .* x2 has",
-    ),
+    (lambda: leaf(M) @ leaf(M), ShapeError, r"matmul: shapes \(2, 3\) and \(2, 3\) .* x1 has length 3, .* x2 has"),
     (lambda: agrad.where(leaf(M) > 0, leaf(M), agrad.ones(4)), ShapeError, r"\(2, 3\).*\(4,\)"),
     (lambda: agrad.concat([leaf(M), agrad.ones((2, 2))]), ShapeError, r"concat: .*, got \(2, 3\) and \(2, 2\)"),
     (lambda: agrad.reshape(leaf(M), (4, 2)), ShapeError, r"shape must have 6 elements, got \(4, 2\)"),
@@ -293,20 +269,3 @@ def test_operations_of_any_number_of_arrays_record_those_on_the_tape(backend: st
             assert host(x.grad).tolist() == expected
     with agrad.no_grad():
         assert not agrad.concat(xs).requires_grad
-
-
-def test_operations_of_any_number_of_arrays_take_raw_ones_and_other_levels(backend: str) -> None:
-    x = leaf([1.0, 2.0])
-    raw = agrad.asarray([3.0], dtype=agrad.float64).data
-    y = agrad.concat([raw, x, raw])
-    agrad.sum(y * y).backward()
-    assert host(x.grad).tolist() == [2.0, 4.0]
-
-    def inner(a: agrad.Tensor, b: agrad.Tensor) -> agrad.Tensor:
-        # the older level's array stands beside the newer level's
-        return agrad.sum(agrad.concat([a, agrad.grad(lambda v: agrad.sum(agrad.concat([v * a, v, raw]) ** 3))(b)]) ** 2)
-
-    a, b = agrad.asarray([2.0], dtype=agrad.float64), agrad.asarray([0.5], dtype=agrad.float64)
-    # d/db ((b a)^3 + b^3) = 3 b^2 (a^3 + 1)
-    slope = 3 * 0.25 * 9
-    assert abs(float(agrad.grad(inner)(a, b)[0]) - (2 * 2 + 2 * slope * 3 * 0.25 * 12)) < 1e-9

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from modes import check_same
 
 import agrad
 
@@ -45,28 +46,16 @@ def test_tangents_of_all_arguments_are_one_call(calls: Any) -> None:
 def test_the_tangent_of_one_argument_takes_its_rule(calls: Any) -> None:
     lean, seen = calls
     x, t = np.asarray([1.0, 2.0]), np.asarray([5.0, 6.0])
-    _, slope = agrad.jvp(lambda v: lean(x, v, scale=3.0), (x,), (t,))
-    np.testing.assert_array_equal(slope, -3 * t)
-    assert len(seen) == 1
-    _, slope = agrad.jvp(lambda v: lean(v, 1.0, scale=3.0), (x,), (t,))
-    np.testing.assert_array_equal(slope, t)
+    for f, expected in ((lambda v: lean(x, v, scale=3.0), -3 * t), (lambda v: lean(v, 1.0, scale=3.0), t)):
+        seen.clear()
+        np.testing.assert_array_equal(agrad.jvp(f, (x,), (t,))[1], expected)
+        assert len(seen) == 1
 
 
-def test_it_holds_in_every_order_and_under_a_map(calls: Any) -> None:
+def test_it_holds_in_every_mode(calls: Any) -> None:
     lean, _ = calls
-    x, y = np.asarray([1.0, 2.0, 0.5]), np.asarray([0.3, -1.0, 2.0])
-
-    def f(x: Any, y: Any) -> Any:
-        return agrad.sum(lean(x**2, y**3, scale=2.0) ** 2)
-
-    def plain(x: Any, y: Any) -> Any:
-        return agrad.sum((x**2 - 2.0 * y**3) ** 2)
-
-    for argnums in (0, 1):
-        np.testing.assert_allclose(agrad.hessian(f, argnums)(x, y), agrad.hessian(plain, argnums)(x, y))
-        rows = agrad.vmap(agrad.jacfwd(lambda x, y: lean(x, y**2, scale=2.0), argnums))(x[:, None], y[:, None])
-        wanted = np.ones((3, 1, 1)) if argnums == 0 else -4 * y[:, None, None]
-        np.testing.assert_allclose(rows, wanted)
+    xs = np.asarray([1.0, 2.0, 0.5]), np.asarray([0.3, -1.0, 2.0])
+    check_same(lambda x, y: lean(x**2, y**3, scale=2.0), lambda x, y: x**2 - 2.0 * y**3, xs)
 
 
 def test_a_square_is_differentiated_without_a_first_power() -> None:

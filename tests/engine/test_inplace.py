@@ -224,11 +224,7 @@ WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: x[0, 0, 0], (IndexError, ShapeError), "[tT]oo many ind"),
     *[(lambda x, i=i: x[i], IndexError, "ellipsis") for i in ((..., 0, ...), (0, ..., ...), (..., ..., [0, 1]))],
     *[(lambda x, i=i: x.__setitem__(i, 1.0), IndexError, "ellipsis") for i in ((..., 0, ...), (..., ..., [0, 1]))],
-    (
-        lambda x: operator.iadd(agrad.ones(2, dtype="float32"), agrad.ones(2, dtype="float64")),
-        OperandError,
-        "float32.*",
-    ),
+    (lambda x: operator.iadd(agrad.ones(2, dtype="float32"), agrad.ones(2, dtype="float64")), OperandError, "float32"),
     (lambda x: operator.iadd(x[:1], agrad.ones(3, dtype=agrad.complex128)), OperandError, r"float64.*complex"),
     (lambda x: operator.imul(x, agrad.ones((2, 2, 3), dtype=agrad.float64)), OperandError, "must have dtype"),
     (lambda x: operator.imul(x[:1], agrad.ones((2, 1, 3), dtype=agrad.float64)), OperandError, "must have dtype"),
@@ -296,22 +292,6 @@ def test_under_no_grad_the_values_change_and_the_tape_does_not(backend: str) -> 
     assert w.is_leaf
 
 
-def test_under_no_grad_at_two_levels(backend: str) -> None:
-    """Both tapes keep their places: the write is neither's."""
-
-    def inner(x: Any, y: Any) -> Any:
-        z = x * y
-        with agrad.no_grad():
-            z += 100
-        return agrad.sum(z * z)
-
-    x, y = leaf([2.0, 3.0]), leaf([5.0, 7.0])
-    slope = agrad.grad(inner)(x, y)  # d/dx of (xy + 100)**2 with the 100 unseen but in the value: 2 (xy + 100) y
-    assert_close(slope, [2 * 110 * 5, 2 * 121 * 7], "inner derivative")
-    agrad.sum(slope).backward()
-    assert_close(y.grad, [2 * 2 * 5 + 2 * 110, 2 * 3 * 7 + 2 * 121], "outer derivative")
-
-
 def test_a_view_taken_under_no_grad(backend: str) -> None:
     """It follows; written to where operations are recorded it would lose the derivative, so that is refused."""
     w = leaf([1.0, 2.0, 3.0])
@@ -343,19 +323,13 @@ def test_a_constant_view_takes_up_the_tape_with_its_base(backend: str) -> None:
 
 
 def test_what_a_write_does_not_reach(backend: str, place: Any) -> None:
-    """Detached values, what the tape keeps, and the arrays that Tensors were made of."""
+    """Detached values, and the arrays that Tensors were made of."""
     x = leaf([1.0, 2.0]) * 1
     still = x.detach()
     x[0] = 5.0
     still[1] = 7.0
     assert host(still).tolist() == [1, 7]
     assert host(x).tolist() == [5, 2]
-    w = leaf([0.5, 1.5, 2.5])
-    x = w * 1
-    y, view = agrad.exp(x) * x, x[1:]
-    view[...] = 100.0
-    agrad.sum(y).backward()
-    assert_close(w.grad, np.exp(host(w)) * (1 + host(w)), "gradient at the old values")
     raw, fixed = place(np.asarray([1.0, 2.0])), np.asarray([1.0, 2.0])
     fixed.flags.writeable = False
     for given in (raw, fixed):
@@ -363,16 +337,6 @@ def test_what_a_write_does_not_reach(backend: str, place: Any) -> None:
         x[0] = 5.0
         assert host(given).tolist() == [1, 2]
         assert host(x).tolist() == [5, 2]
-
-
-def test_retained_gradients_are_those_of_the_values_that_stand(backend: str) -> None:
-    w = leaf([1.0, 2.0])
-    x = w * 2
-    x.retain_grad()
-    x *= 3
-    agrad.sum(x * x).backward()
-    assert_close(x.grad, 2 * host(x), "retained gradient")
-    assert_close(w.grad, 72 * host(w), "gradient")
 
 
 def test_assign(backend: str, place: Any) -> None:
@@ -408,18 +372,3 @@ def test_assign(backend: str, place: Any) -> None:
     with pytest.raises(OperandError, match="raw must be an array that vmap does not map"):
         agrad.vmap(square)(place(np.ones(3)))
     assert host(count + 1) == 7.0
-
-
-def test_a_write_under_no_grad_inside_vmap_to_a_value_of_a_leaf(backend: str) -> None:
-    w = leaf([1.0, 2.0])
-
-    def f(v: Any) -> Any:
-        y = v * w
-        with agrad.no_grad():
-            y *= 2
-        return agrad.sum(y)
-
-    total = agrad.sum(agrad.vmap(f)(agrad.asarray([10.0, 20.0], dtype=agrad.float64)))
-    total.backward()
-    assert total.item() == 180
-    assert_close(w.grad, [30, 30], "gradient as if nothing was written")

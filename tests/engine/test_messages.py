@@ -23,10 +23,7 @@ def leaf(value: Any = X) -> Any:
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (
-            lambda x: agrad.sign(x),
-            r"^backward\(\): .* got the result of sign, which .* Leave sign out",
-        ),
+        (lambda x: agrad.sign(x), r"^backward\(\): .* got the result of sign, which .* Leave sign out"),
         (lambda x: agrad.floor(x), "result of floor"),
         (lambda x: agrad.round(x), "result of round"),
         (lambda x: agrad.argmax(x), "result of argmax"),
@@ -109,18 +106,12 @@ def _has(space: Any, path: str) -> bool:
         (lambda x: agrad.cat([x, x]), "Write agrad.concat."),
         (lambda x: agrad.manual_seed(0), "Write agrad.nn.manual_seed"),
         (lambda x: x.sum(dim=0), "Tensor.sum() got an unexpected keyword argument 'dim'. Write axis=."),
-        (
-            lambda x: x.mean(axis=0, keepdim=True),
-            "Tensor.mean() got an unexpected keyword argument 'keepdim'. Write keep",
-        ),
+        (lambda x: x.mean(axis=0, keepdim=True), "unexpected keyword argument 'keepdim'. Write keep"),
         (lambda x: x.take(), "Tensor.take() missing 1 required positional argument: 'indices'"),
         (lambda x: x.astype(), "Tensor.astype() missing 1 required positional argument: 'dtype'"),
         (lambda x: agrad.sort(x, dim=0), "sort() got an unexpected keyword argument 'dim'"),
         (lambda x: agrad.vjp(agrad.sum, X)[1](), "pullback() missing 1 required positional argument: 'cotangent'"),
-        (
-            lambda x: x.to("cuda:0"),
-            "to: where must be a backend, or a device of 'numpy', got 'cuda:0'. Write x.to(\"cupy\")",
-        ),
+        (lambda x: x.to("cuda:0"), "to: where must be a backend, or a device of 'numpy', got 'cuda:0'. Write x.to("),
         (lambda x: x.to("float32"), "Write x.astype('float32')."),
         (lambda x: x.to(agrad.float32), "Write x.astype('float32')."),
         (lambda x: agrad.sum(x, axis="a"), "axis must be an integer or a tuple of integers, got 'a'"),
@@ -153,20 +144,11 @@ def _has(space: Any, path: str) -> bool:
         (lambda x: agrad.linspace(0, 1, 2.5), "linspace: num must be an integer, got 2.5"),
         (lambda x: agrad.zeros(2.5), "shape must be an integer or a tuple of integers, got 2.5"),
         (lambda x: agrad.full((2, 1.5), 0.0), "shape must be an integer or a tuple of integers, got (2, 1.5)"),
-        (
-            lambda x: agrad.clip(X, "a", 1),
-            "clip: operands must be Tensors, arrays of a known library or numbers, got s",
-        ),
+        (lambda x: agrad.clip(X, "a", 1), "clip: operands must be Tensors, arrays of a known library or numbers, got"),
         (lambda x: agrad.clip(X, 0.0, np.ones(3)), "clip: shapes (2,) and (3,) must be broadcastable"),
         (lambda x: agrad.jit(agrad.sum)(0.5), "sum: arguments must be Tensors or arrays, got float"),
-        (
-            lambda x: agrad.hessian(agrad.sum)("x"),
-            "the Hessian of sum: argument 0 must be a floating-point array, got",
-        ),
-        (
-            lambda x: agrad.hessian(agrad.sum)(np.arange(2)),
-            "the Hessian of sum: argument 0 must have a float",
-        ),
+        (lambda x: agrad.hessian(agrad.sum)("x"), "the Hessian of sum: argument 0 must be a floating-point array, got"),
+        (lambda x: agrad.hessian(agrad.sum)(np.arange(2)), "the Hessian of sum: argument 0 must have a float"),
     ],
 )
 def test_wrong_arguments_are_named(f: Callable[[Any], Any], message: str) -> None:

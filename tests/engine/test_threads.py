@@ -41,21 +41,6 @@ def at_once(work: Callable[[int], Any]) -> list[Any]:
         return list(pool.map(start, range(WORKERS)))
 
 
-def test_separate_graphs_of_separate_leaves() -> None:
-    def work(i: int) -> Any:
-        x = agrad.asarray(np.full(3, 1.0 + i), requires_grad=True)
-        for _ in range(30):
-            x.zero_grad()
-            y = x
-            for _ in range(20):
-                y = y * 1.01 + agrad.sin(y) * 0.0
-            agrad.sum(y * x).backward()
-        return x.grad.numpy()
-
-    for i, found in enumerate(at_once(work)):
-        assert_close(found, np.full(3, 2 * (1 + i) * 1.01**20), f"gradient in thread {i}")
-
-
 def test_backward_passes_into_shared_leaves_add_up() -> None:
     w = agrad.asarray(np.ones(50_000), requires_grad=True)  # long enough for additions to let other threads run
     rounds = 25
@@ -94,31 +79,6 @@ def test_first_calls_of_one_operation_at_once() -> None:
         found = at_once(lambda i, f=fresh: agrad.grad(lambda x: agrad.sum(f(x)))(np.full(2, 1.0 + i)))
         for i, g in enumerate(found):
             assert_close(g, np.full(2, 3.0 * (1 + i) ** 2), f"gradient in thread {i}")
-
-
-def test_second_order_of_batches_at_once() -> None:
-    def work(i: int) -> Any:
-        f = lambda x: agrad.sum(agrad.exp(x * (i + 1)))  # noqa: E731
-        return [agrad.vmap(agrad.hessian(f))(np.zeros((2, 2))) for _ in range(10)]
-
-    for i, found in enumerate(at_once(work)):
-        for second in found:
-            assert_close(second, (i + 1.0) ** 2 * np.stack([np.eye(2)] * 2), f"second derivative in thread {i}")
-
-
-def test_no_grad_and_use_backend_stay_in_their_thread() -> None:
-    x = agrad.asarray(np.ones(2), requires_grad=True)
-    names = ("numpy", "array_api_strict")
-
-    def work(i: int) -> list[tuple[bool, str, str]]:
-        seen = []
-        for _ in range(50):
-            with agrad.use_backend(names[i % 2]), agrad.no_grad() if i < 2 else nullcontext():
-                seen.append(((x * 2).requires_grad, agrad.get_backend(), agrad.zeros(1).backend))
-        return seen
-
-    for i, seen in enumerate(at_once(work)):
-        assert set(seen) == {(i >= 2, names[i % 2], names[i % 2])}
 
 
 def test_a_new_thread_records_though_its_maker_does_not() -> None:

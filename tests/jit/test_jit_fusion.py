@@ -69,27 +69,17 @@ FORMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "attention with a mask": (lambda z, m: agrad.softmax(z + m, axis=-1), (Z, MASK)),
     "a mask of an axis of one": (lambda z, m: agrad.softmax(z + m[:, :, None], axis=-1), (Z, Z[:, :1, 0])),
     "all sums": (lambda x: [agrad.sum(agrad.sin(x), axis=a) for a in (None, 0, 1)], (X,)),
-    "all sums, kept": (
-        lambda x: [agrad.sum(agrad.sin(x), axis=a, keepdims=True) for a in (None, 0, 1)],
-        (X,),
-    ),
+    "all sums, kept": (lambda x: [agrad.sum(agrad.sin(x), axis=a, keepdims=True) for a in (None, 0, 1)], (X,)),
     "means, greatest and least": (
-        lambda x: [f(agrad.cos(x), axis=a) for f in (agrad.mean, agrad.max, agrad.min) for a in (0, 1, None)],
-        (X,),
+        lambda x: [f(agrad.cos(x), axis=a) for f in (agrad.mean, agrad.max, agrad.min) for a in (0, 1, None)], (X,),
     ),
-    "masks of a choice": (
-        lambda x, c: backward(lambda x, c: agrad.where(x > 0.1, x * c, agrad.sin(x)), x, c),
-        (X, C),
-    ),
+    "masks of a choice": (lambda x, c: backward(lambda x, c: agrad.where(x > 0.1, x * c, agrad.sin(x)), x, c), (X, C)),
     "relu's mask of a column": (lambda x, c: backward(lambda x: agrad.relu(x) * c, x), (X, C)),
     "relu's mask of a mean": (
         lambda x: agrad.grad(lambda x: agrad.sum(agrad.mean(agrad.relu(x), axis=1) ** 2))(x),
         (X,),
     ),
-    "sums of a block's axes too": (
-        lambda z: [agrad.sum(agrad.sin(z), axis=a) for a in ((0, 2), 3, (0, 1, 3))],
-        (Z,),
-    ),
+    "sums of a block's axes too": (lambda z: [agrad.sum(agrad.sin(z), axis=a) for a in ((0, 2), 3, (0, 1, 3))], (Z,)),
     "a row's sums in other shapes": (
         lambda x: agrad.sin(x) * agrad.reshape(agrad.sum(agrad.cos(x), axis=1), (6, 1)),
         (X,),

@@ -88,10 +88,7 @@ CASES: dict[str, tuple[Function, Callable[[str], tuple[Any, ...]]]] = {
     "totals of long rows": (totals, lambda t: (draw(t, 9, 1500), draw(t, 1500))),
     "reshaped": (reshaped, lambda t: (draw(t, 6, 12),)),
     "truth values": (truths, lambda t: (draw(t, 9, 70),)),
-    "broadcasts": (
-        between,
-        lambda t: (draw(t, 4, 6, 8), draw(t, 1, 6, 1), draw(t, 4, 1, 8), draw(t, 4, 1, 1)),
-    ),
+    "broadcasts": (between, lambda t: (draw(t, 4, 6, 8), draw(t, 1, 6, 1), draw(t, 4, 1, 8), draw(t, 4, 1, 1))),
 }
 
 

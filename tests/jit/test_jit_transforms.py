@@ -27,9 +27,7 @@ TRANSFORMS: dict[str, Any] = {
     "hessian": lambda g: lambda w, x: agrad.hessian(g)(w, x[0]),
     "gradient of gradient": lambda g: lambda w, x: agrad.grad(lambda w: agrad.sum(agrad.grad(g)(w, x[0]) ** 2))(w),
     "vmap of grad": lambda g: lambda w, x: agrad.vmap(agrad.grad(g), in_axes=(None, 0))(w, x),
-    "grad of vmap": lambda g: lambda w, x: agrad.grad(
-        lambda w: agrad.sum(agrad.vmap(lambda x: g(w, x))(x))
-    )(w),
+    "grad of vmap": lambda g: lambda w, x: agrad.grad(lambda w: agrad.sum(agrad.vmap(lambda x: g(w, x))(x)))(w),
 }  # fmt: skip
 
 

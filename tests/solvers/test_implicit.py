@@ -257,11 +257,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: agrad.linear_solve(lambda x: x[:1], ONES), ShapeError, r"the unknown, \(2,\), got .* \(1,\)"),
     (lambda: agrad.linear_solve(lambda x: x, ONES, method="lu"), ConfigurationError, "must be one of 'gmres', 'cg'"),
     (lambda: agrad.linear_solve(np.eye(2), ONES), OperandError, "lambda x: a @ x"),
-    (
-        lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)),
-        ConvergenceError,
-        "root: .* got inf. Pass an x0",
-    ),
+    (lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)), ConvergenceError, "root: .* got inf. Pass an x0"),
     (lambda: agrad.root(lambda x: x * x + 1, ONES), ConvergenceError, "nearer"),
     (lambda: agrad.root(lambda x: (x, x), ONES), ShapeError, "must have the structure of the unknown"),
     (lambda: agrad.root(lambda x: x, np.asarray([1, 2])), DtypeError, "Cast it"),

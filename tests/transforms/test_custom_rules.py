@@ -426,11 +426,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: agrad.custom_vjp(agrad.sin, nondiff_argnums=3)(X), ConfigurationError, "the 1 arguments, got 3"),
     (lambda: agrad.linear_transpose(lambda x: x**2, X), NotDifferentiableError, "pow"),
     (lambda: agrad.linear_transpose(agrad.checkpoint(agrad.sin), X), NotDifferentiableError, "checkpoint"),
-    (
-        lambda: agrad.jvp(agrad.numerical_rule(lambda x: x * x), (X + 1j,), (X + 1j,)),
-        NotDifferentiableError,
-        "arguments must be real",
-    ),
+    (lambda: agrad.jvp(agrad.numerical_rule(np.sin), (1j,), (1j,)), NotDifferentiableError, "arguments must be real"),
     (lambda: agrad.numerical_rule(np.cbrt, step=0), ConfigurationError, "step"),
 ]
 

@@ -112,11 +112,7 @@ ARGUMENTS: Rows = [
     (lambda: agrad.grad(constant)(3), DtypeError, r"argument 0 must be .* int 3.*3.0"),
     (lambda: agrad.grad(constant)(True), DtypeError, "bool True"),
     (lambda: agrad.grad(constant)("text"), OperandError, "argument 0 must be a floating-point array, got 'text'"),
-    (
-        lambda: agrad.grad(constant)({"a": print}),
-        OperandError,
-        r"argument 0\['a'\] must be a floating-point array, got",
-    ),
+    (lambda: agrad.grad(constant)({"a": print}), OperandError, r"argument 0\['a'\] must be a floating-point array"),
     (lambda: agrad.jacobian(agrad.sin)(np.arange(3)), DtypeError, "argument 0 must have .* got int64"),
     (lambda: agrad.grad(three, (1, -2))(X, X, X), ConfigurationError, "each argument once"),
     (lambda: agrad.grad(three, 3)(X, X, X), ConfigurationError, "3 positional arguments"),
@@ -128,11 +124,7 @@ ARGUMENTS: Rows = [
     ],
     (lambda: agrad.jacrev(scaled, "c")(X, X, scale=X), ConfigurationError, r"got 'c'\. Choose from 'a', 'b', 's"),
     (lambda: agrad.jacfwd(scaled, ("a", 0))(X, X, scale=X), ConfigurationError, "must list each argument once"),
-    (
-        lambda: agrad.jacobian(scaled, 2)(X, X, scale=X),
-        ConfigurationError,
-        "2 positional arguments, got 2.* argnums='n",
-    ),
+    (lambda: agrad.jacobian(scaled, 2)(X, X, scale=X), ConfigurationError, "2 positional arg.*, got 2.* argnums='n"),
     (lambda: agrad.vjp(lambda x: {"y": x}, X)[1]([X]), ShapeError, "structure"),
     (lambda: agrad.vjp(lambda x: x, X)[1](X[:2]), ShapeError, r"\(2,\)"),
     (lambda: agrad.jvp(named, ({"a": X},), ({"b": X},)), ShapeError, "structure"),
@@ -168,24 +160,12 @@ MAPS: Rows = [
     (lambda: mapped(in_axes=(0, None, 0))(V, 1.0), ConfigurationError, "each of the 2 positional arguments, got 3"),
     (lambda: mapped(in_axes=(None, None))(V, V), ConfigurationError, "axis_size"),
     (lambda: mapped(in_axes=(0, {"a": 0}))(V, V), ConfigurationError, "in_axes must be .* a prefix of the arguments"),
-    (
-        lambda: mapped(in_axes=(0, "one"))(V, V),
-        ConfigurationError,
-        "in_axes must contain only ints and None, got 'one'",
-    ),
+    (lambda: mapped(in_axes=(0, "one"))(V, V), ConfigurationError, "in_axes must .* only ints and None, got 'one'"),
     (lambda: mapped(out_axes=[0, 0])(V, V), ConfigurationError, "out_axes must be .* a prefix of the result"),
-    (
-        lambda: agrad.vmap(lambda a: (agrad.sum(a), a), out_axes=(0, None))(W),
-        ConfigurationError,
-        "out_axes must be an axis for output 1, got None",
-    ),
+    (lambda: agrad.vmap(lambda a: (1.0, a), out_axes=(0, None))(W), ConfigurationError, "axis for output 1, got None"),
     (lambda: agrad.vmap(agrad.sum, out_axes=2)(W), ConfigurationError, "out_axes must be one of the 1 axes of the res"),
     (lambda: agrad.vmap(lambda a: (a, "name"))(W), OperandError, "output 1 must be an array, got 'name'"),
-    (
-        lambda: agrad.vmap(named)({"a": V, "b": V[:2]}),
-        ShapeError,
-        r"0\['b'\] must have 3 .* argument 0\['a'\] has, got",
-    ),
+    (lambda: agrad.vmap(named)({"a": V, "b": V[:2]}), ShapeError, r"0\['b'\] must have 3 .* argument 0\['a'\] has"),
     *[
         (lambda size=size: agrad.vmap(agrad.sin, chunk_size=size), ConfigurationError, "chunk_size")
         for size in (0, -1, 1.5, True)
