@@ -100,6 +100,25 @@ def classifying(make: Function, dtype: Any = "float32", drop: float = 0.0) -> tu
     return step, (model, optimizer, rng)
 
 
+def same_training(
+    make: Function, place: Function = np.asarray, dtype: str = "float32", drop: float = 0.3, **options: Any
+) -> Any:
+    """Compare steps of a small classifier and their state with and without ``jit``; return the jitted step."""
+    found = []
+
+    def made() -> Function:
+        step, state = classifying(make, dtype, drop)
+        found.append(state)
+        return step
+
+    rows, digits = np.random.default_rng(1).standard_normal((5, 8, 6)).astype(dtype), 2e-4 if "32" in dtype else 1e-10
+    given = lambda k: place(rows[k]), lambda k: place(np.asarray([0, 1, 2, 0, 1, 2, 0, 1]))
+    jitted = same_steps(made, *given, count=5, rtol=digits, atol=digits, **options)
+    states = [[part.state() if isinstance(part, random.Generator) else part.state_dict() for part in s] for s in found]
+    close(states[1], states[0], rtol=digits, atol=digits)
+    return jitted
+
+
 def in_threads(work: Callable[[int], None], count: int) -> None:
     """Do some work in threads at once, by the number of the thread, and check that none fails."""
     errors: list[BaseException] = []

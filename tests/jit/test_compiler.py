@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
-from jit_help import classifying, in_threads
 
 import agrad
-from agrad import optim, random
-from agrad.errors import BackendUnavailableError, ConfigurationError, TracedValueError
+from agrad import random
+from agrad.errors import BackendUnavailableError, ConfigurationError
 
 needs_jax = pytest.mark.needs("jax")
 compiled = agrad.jit(compiler="jax")
@@ -265,60 +264,6 @@ def test_the_text_says_who_compiles() -> None:
 
 # ------------------------------------------------------------------ state
 
-OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
-    "SGD": lambda p: optim.SGD(p, lr=0.1),
-    "momentum and decay": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
-    "a rate that changes": lambda p: optim.SGD(p, lr=lambda step: 0.1 * 0.7**step, momentum=0.9),
-    "Adam": lambda p: optim.Adam(p, lr=0.05),
-    "AdamW": lambda p: optim.AdamW(p, lr=0.05, weight_decay=0.1),
-    "a scaled loss": lambda p: optim.LossScale(optim.Adam(p, lr=0.05), init_scale=8.0, growth_interval=2),
-}
-
-
-@needs_jax
-@pytest.mark.parametrize("dtype", [agrad.float32, agrad.float64])
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_training_steps_and_their_state(name: str, dtype: Any) -> None:
-    (plain, right), (step, got) = (classifying(OPTIMIZERS[name], dtype, 0.3) for _ in range(2))
-    jitted, labels = compiled(step), np.asarray([0, 1, 2, 0, 1, 2, 0, 1])
-    for seed in range(4):
-        x = array(8, 6, dtype=np.float32 if dtype == agrad.float32 else np.float64, seed=seed)
-        assert_same(jitted(x, labels), plain(x, labels), dtype == agrad.float32)
-    for a, b in zip(got, right, strict=True):
-        state = a.state() if isinstance(a, random.Generator) else a.state_dict()
-        expected = b.state() if isinstance(b, random.Generator) else b.state_dict()
-        assert_same(state, expected, dtype == agrad.float32)
-    assert all(p.data.flags.writeable and p.data.flags.owndata for p in got[0].parameters())
-    assert jitted.cache_info()[:2] == (3, 1)
-
-
-@needs_jax
-def test_random_numbers_are_the_same_bits() -> None:
-    def draws(generator: Any) -> Any:
-        key = generator.key()
-        return random.bits(key, 5), random.uniform(key, 5), random.permutation(key, 7), random.normal(key, (2, 3))
-
-    rngs = [random.Generator(7), random.Generator(7)]
-    jitted = compiled(lambda: draws(rngs[0]))
-    for _ in range(3):
-        got, right = jitted(), draws(rngs[1])
-        for a, b in zip(got[:3], right[:3], strict=True):
-            np.testing.assert_array_equal(a.numpy(), b.numpy())
-            assert a.dtype == b.dtype
-        np.testing.assert_allclose(got[3].numpy(), right[3].numpy(), rtol=1e-12)
-    assert rngs[0].state() == rngs[1].state()
-
-
-@needs_jax
-def test_state_that_changes_traces_anew() -> None:
-    scale = {"by": 2}
-    f = compiled(lambda x: x * scale["by"])
-    np.testing.assert_array_equal(f(np.ones(2)), [2, 2])
-    scale["by"] = 3
-    np.testing.assert_array_equal(f(np.ones(2)), [3, 3])
-    with pytest.raises(TracedValueError, match="bool"):
-        compiled(lambda x: x if agrad.sum(x) > 0 else -x)(np.ones(2))
-
 
 # ------------------------------------------------------------------ JAX's own settings
 
@@ -351,17 +296,6 @@ assert not jax.config.jax_enable_x64 and agrad.get_backend() == "numpy"
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-@needs_jax
-def test_threads_share_a_compiled_function() -> None:
-    f = compiled(lambda x: agrad.sum(agrad.sin(x)))
-
-    def work(n: int) -> None:
-        for k in range(5):
-            np.testing.assert_allclose(f(np.full(n + 1, float(k))), (n + 1) * np.sin(k), rtol=1e-13)
-
-    in_threads(work, 4)
 
 
 # ------------------------------------------------------------------ refusals

@@ -32,12 +32,13 @@ def instruction(operation: Any, operands: tuple[Any, ...], **settings: Any) -> t
     return Instruction(operation, given, settings, (Variable(out.shape, out.dtype, type(out)),)), arrays
 
 
-G = RNG.standard_normal((6, 1))
+G, LOW = RNG.standard_normal((6, 1)), np.where(np.arange(24).reshape(6, 4) == 1, -np.inf, X)
 ROWS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
-    "softmax": (PRIMITIVES["softmax"], (X,), {"axis": 1}),
-    "log softmax": (PRIMITIVES["log_softmax"], (X,), {"axis": 1}),
-    "logsumexp": (PRIMITIVES["logsumexp"], (X,), {"axis": (1,), "keepdims": False}),
-    "logsumexp, kept": (PRIMITIVES["logsumexp"], (X,), {"axis": (1,), "keepdims": True}),
+    "softmax": (PRIMITIVES["softmax"], (LOW,), {"axis": 1}),
+    "softmax of a middle axis": (PRIMITIVES["softmax"], (LOW.reshape(2, 3, 4),), {"axis": 1}),
+    "log softmax": (PRIMITIVES["log_softmax"], (LOW,), {"axis": 1}),
+    "logsumexp": (PRIMITIVES["logsumexp"], (LOW,), {"axis": (1,), "keepdims": False}),
+    "logsumexp, kept": (PRIMITIVES["logsumexp"], (LOW.reshape(2, 3, 4),), {"axis": (2,), "keepdims": True}),
     "variance": (PRIMITIVES["var"], (X,), {"axis": (1,), "correction": 1, "keepdims": False}),
     "variance of none": (PRIMITIVES["var"], (X,), {"axis": (1,), "correction": 7, "keepdims": True}),
     "variance's rule": (rule("var", "x"), (G, X), {"axis": (1,), "correction": 0.5}),

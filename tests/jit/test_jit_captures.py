@@ -36,14 +36,6 @@ def test_what_is_written_inside_is_an_error(name: str) -> None:
         agrad.jit(lambda x: (write(x), x)[1])(X)
 
 
-def test_a_layer_alone_sees_its_mode() -> None:
-    layer = nn.Dropout(0.5)
-    jitted = agrad.jit(layer)
-    assert not np.array_equal(jitted(np.ones(64)), np.ones(64))
-    layer.eval()
-    np.testing.assert_array_equal(jitted(np.ones(64)), np.ones(64))
-
-
 def test_a_log_that_no_code_names_costs_nothing() -> None:
     """A Module's list of losses is no state of the function, however long it grows."""
     layer = Layer()

@@ -317,11 +317,14 @@ def test_a_trace_that_fails_is_not_counted() -> None:
 
 def test_the_signatures_of_a_method() -> None:
     class Net:
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
         @agrad.jit
         def run(self, x: Any) -> Any:
-            return x + 1
+            return x * self.factor
 
-    net = Net()
-    net.run(np.ones(2))
-    net.run(np.ones(3))
-    assert net.run.explain().reasons[-1] == ["x: float64[2] -> float64[3]"]
+    two, three = Net(2.0), Net(3.0)
+    for net, size in ((three, 2), (two, 2), (three, 2), (two, 3)):
+        np.testing.assert_array_equal(net.run(np.ones(size)), np.full(size, net.factor))
+    assert two.run.explain().reasons[-1] == ["x: float64[2] -> float64[3]"]

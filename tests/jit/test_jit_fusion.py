@@ -16,7 +16,7 @@ from small_blocks import use_small_blocks
 import agrad
 from agrad.jit.passes.algebra import without_broadcasts
 from agrad.jit.passes.cleanup import without_dead_code
-from agrad.jit.passes.decompose import decomposed, with_late_views
+from agrad.jit.passes.decompose import with_late_views
 from agrad.jit.passes.fusion import Group, with_groups
 from agrad.jit.program import Program, interpret
 
@@ -99,6 +99,60 @@ def test_one_group_of_rows(function: Callable[..., Any], args: Any) -> None:
     close(interpret(program, args), function(*args), atol=1e-12)
 
 
+def places_of_columns(x: Any) -> Any:
+    """In a square matrix the sums of rows, of shape (n,), are no whole operand: they are not known before the end."""
+    y = agrad.sin(x)
+    return y * agrad.sum(y, axis=1) + y * agrad.sum(y, axis=0)
+
+
+def rows_and_whole(x: Any, b: Any) -> Any:
+    """The same (n,) array against the sums of rows and against the rows themselves."""
+    y = agrad.sin(x) + b
+    return y, agrad.sum(y, axis=1) * b
+
+
+def leaving(x: Any, b: Any) -> Any:
+    y = agrad.sin(x) + b
+    z = agrad.matmul(y, agrad.matrix_transpose(y))
+    total = agrad.sum(y, axis=0)
+    return agrad.sum(agrad.cos(y) * agrad.matmul(z, y) + total, axis=1), agrad.exp(y - total)
+
+
+def over_a_product(x: Any, w: Any, b: Any) -> Any:
+    """A group writes over what it alone reads."""
+    return agrad.matmul(agrad.relu(agrad.matmul(x, w) + b), agrad.matrix_transpose(w))
+
+
+NEEDED: dict[str, Callable[[Any], Any]] = {
+    "read again behind the first member": lambda y: agrad.sin(y) + agrad.sum(y, axis=1, keepdims=True) * y,
+    "read through a view": lambda y: agrad.sin(y + agrad.matrix_transpose(y)) * 2,
+    "a result itself": lambda y: (agrad.sin(y) * 2, y),
+    "rows, and a part of them whole": lambda y: agrad.sin(y + y[0]) * 2,
+    "two outputs, one operand": lambda y: (agrad.sin(y) * 2, agrad.cos(y) * 2),
+    "a product of two groups": lambda y: agrad.matmul(agrad.sin(y) * 2, agrad.cos(y) + 1),
+    "a product with a group": lambda y: agrad.matmul(agrad.sin(agrad.matrix_transpose(y)) + 1, y),
+}
+"""What is computed of a product that is still needed after a group has read it."""
+
+SQUARES = [(RNG.standard_normal((n, n)), RNG.standard_normal(n)) for n in (4, 150)]
+SEVERAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "sums of rows in the place of columns": (places_of_columns, (X[:4],)),
+    "a square operand": (rows_and_whole, SQUARES[0]),
+    "a large square operand": (rows_and_whole, SQUARES[1]),
+    "what leaves a group and comes back": (leaving, (X, B)),
+    "over a product": (over_a_product, (X, *(RNG.standard_normal(shape) for shape in ((4, 7), 7)))),
+    **{name: (lambda x, f=f: f(agrad.matmul(x, x)), (SQUARES[0][0],)) for name, f in NEEDED.items()},
+}
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(("function", "args"), SEVERAL.values(), ids=SEVERAL.keys())
+def test_groups_beside_other_operations(function: Callable[..., Any], args: Any) -> None:
+    assert groups(optimized(function, *args))
+    x, *others = args
+    same_calls(function, *[(x * scale, *others) for scale in (1.0, 0.5, -1.0)], atol=1e-12)
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_the_same_bits_at_each_call() -> None:
     """Partial results are added in the order of the blocks, whichever thread computes them."""
@@ -112,44 +166,6 @@ def test_the_same_bits_at_each_call() -> None:
 
 
 # ---------------------------------------------------------------- what belongs together, and what does not
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_sums_of_rows_that_stand_in_the_place_of_columns() -> None:
-    """In a square matrix the sums of rows, of shape (n,), are no whole operand: they are not known before the end."""
-
-    def f(x: Any) -> Any:
-        y = agrad.sin(x)
-        return y * agrad.sum(y, axis=1) + y * agrad.sum(y, axis=0)
-
-    assert groups(optimized(f, X[:4]))
-    same_calls(f, (X[:4],), atol=1e-12)
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("n", [4, 150])
-def test_a_square_operand_as_rows_and_whole(n: int) -> None:
-    """The same (n,) array against the sums of rows and against the rows themselves."""
-
-    def f(x: Any, b: Any) -> Any:
-        y = agrad.sin(x) + b
-        return y, agrad.sum(y, axis=1) * b
-
-    given = RNG.standard_normal((n, n)), RNG.standard_normal(n)
-    assert groups(optimized(f, *given))
-    same_calls(f, given, atol=1e-12)
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_what_leaves_a_group_and_comes_back() -> None:
-    def f(x: Any, b: Any) -> Any:
-        y = agrad.sin(x) + b
-        z = agrad.matmul(y, agrad.matrix_transpose(y))
-        total = agrad.sum(y, axis=0)
-        return agrad.sum(agrad.cos(y) * agrad.matmul(z, y) + total, axis=1), agrad.exp(y - total)
-
-    assert groups(optimized(f, X, B))
-    same_calls(f, (X, B), atol=1e-12)
 
 
 def test_rows_that_are_longer_than_blocks_stay_out() -> None:
@@ -209,40 +225,12 @@ def test_a_group_stands_before_an_update_of_what_it_reads() -> None:
 # ---------------------------------------------------------------- where results are written
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_a_group_writes_over_what_it_alone_reads() -> None:
-    def f(x: Any, w: Any, b: Any) -> Any:
-        return agrad.matmul(agrad.relu(agrad.matmul(x, w) + b), agrad.matrix_transpose(w))
-
-    w, b, c = (RNG.standard_normal(shape) for shape in ((4, 7), 7, 7))
-    assert groups(optimized(f, X, w, b))
-    same_calls(f, (X, w, b), (X * -2.0, w, c))
-
-
 def test_what_a_group_writes_over_is_one_buffer() -> None:
     made = agrad.jit(lambda x, w, b: agrad.matmul(agrad.relu(agrad.matmul(x, w) + b), agrad.matrix_transpose(w)))
     given = x, _, _ = [RNG.standard_normal(shape) for shape in ((20_000, 4), (4, 7), (7,))]
     made.lower(*given)
     one = x.shape[0] * 7 * x.itemsize
     assert one < memory_of(made, *given)[0] < 1.8 * one
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize(
-    "after",
-    [
-        lambda y: agrad.sin(y) + agrad.sum(y, axis=1, keepdims=True) * y,  # read again behind the first member
-        lambda y: agrad.sin(y + agrad.matrix_transpose(y)) * 2,  # through a view besides
-        lambda y: (agrad.sin(y) * 2, y),  # a result itself
-        lambda y: agrad.sin(y + y[0]) * 2,  # as rows, and a part of it whole
-        lambda y: (agrad.sin(y) * 2, agrad.cos(y) * 2),  # two outputs, one operand
-        lambda y: agrad.matmul(agrad.sin(y) * 2, agrad.cos(y) + 1),
-        lambda y: agrad.matmul(agrad.sin(agrad.matrix_transpose(y)) + 1, y),
-    ],
-)
-def test_operands_that_are_still_needed(after: Callable[[Any], Any]) -> None:
-    x = RNG.standard_normal((5, 5))
-    same_calls(lambda x: after(agrad.matmul(x, x)), *[(x * scale,) for scale in (1.0, 0.5, -1.0)], atol=1e-12)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -268,21 +256,6 @@ def test_negated_parts_into_buffers(order: str) -> None:
 
 
 # ---------------------------------------------------------------- operations written out
-
-
-@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp", "var"])
-@pytest.mark.parametrize("rank", [2, 3])
-@pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered:RuntimeWarning")
-def test_parts_are_what_the_body_does(name: str, rank: int) -> None:
-    x = RNG.standard_normal((3, 4, 5)[:rank])
-    x[0, 1] = -np.inf if name != "var" else 7
-    for axis in range(1, rank):
-        program = traced(lambda x, axis=axis: getattr(agrad, name)(x, axis=axis), x)
-        better = decomposed(1)(program)
-        assert name not in names(better)
-        (got,), (expected,) = interpret(better, [x]), interpret(program, [x])
-        close(np.nan_to_num(got), np.nan_to_num(expected), 1e-14, 1e-14)
-        assert got.shape == expected.shape == better.outputs[0].shape
 
 
 def test_broadcasts_are_left_to_the_operation_that_reads_them() -> None:
@@ -384,20 +357,6 @@ def test_random_shapes(chain: Any, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         use_small_blocks(patch, size)
         same_calls(f, *[(x, *others)] * 2, atol=1e-12)
-
-
-def test_random_shapes_make_groups_of_rows() -> None:
-    """What the test above is about is there: groups of rows with operands of each kind and both kinds of reductions."""
-    with pytest.MonkeyPatch.context() as patch:
-        use_small_blocks(patch)
-        program = optimized(
-            lambda x, a, b, c: agrad.sum(
-                agrad.cos(x + a + b + c - agrad.max(agrad.sin(x), axis=2, keepdims=True)), axis=(0, 1)
-            ),
-            *[RNG.standard_normal(s) for s in ((2, 3, 4), (4,), (1, 1, 4), (2, 3, 1))],
-        )
-        (group,) = groups(program)
-        assert group.split < len(group.shape) and len(program.instructions) == 1
 
 
 @pytest.mark.parametrize("traits", [{}, {"combine": agrad.multiply}])

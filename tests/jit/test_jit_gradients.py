@@ -124,17 +124,6 @@ def test_programs_share_gradients_that_are_computed_late() -> None:
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
 
 
-def test_a_step_that_reads_the_last_gradient(backend: str) -> None:
-    def made() -> Any:
-        w = agrad.ones((128, 80), dtype=agrad.float32, requires_grad=True)
-        train = descent(optim.SGD([w], lr=0.01, momentum=0.9), lambda x: agrad.sum((x @ w) ** 2), "first")
-        return lambda x: (0.0 if w.grad is None else agrad.sum(w.grad), train(x))[0]
-
-    x = agrad.full((2, 128), 0.01, dtype=agrad.float32)
-    eager, jitted = made(), agrad.jit(made())
-    np.testing.assert_allclose(*[[float(run(x)) for _ in range(4)] for run in (jitted, eager)], rtol=1e-4)
-
-
 def set_to_none(w: Any) -> None:
     w.grad = None
 
@@ -176,14 +165,6 @@ def test_gradients_that_are_not_read_need_no_program_of_their_own(
         if plain.grad is not None:
             np.testing.assert_array_equal(traced.grad.numpy(), plain.grad.numpy())
     assert jitted.cache_info().misses == programs
-
-
-def test_a_training_step_is_traced_once(backend: str) -> None:
-    w = agrad.asarray([1.0, 2.0], requires_grad=True)
-    step = agrad.jit(descent(optim.SGD([w], lr=0.1, momentum=0.9), lambda: agrad.sum(w * w), "first"))
-    for _ in range(3):
-        step()
-    assert step.cache_info().misses == 1
 
 
 @pytest.mark.skipif(not ROUTINES, reason="NumPy's BLAS has no known names")

@@ -51,51 +51,38 @@ MADE: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", MADE)
-def test_a_function_that_is_dropped_leaves_nothing_to_the_collector(name: str) -> None:
-    """It is in no reference cycle, before a replay and after it."""
-
-    def use() -> None:
-        for _ in range(2):
-            made = agrad.jit(MADE[name]())
-            made(X)
-            made(X)
-            if name == "of arrays":
-                agrad.grad(lambda x, f=made: agrad.sum(f(x)))(X)
-
-    use()  # what is made once in a process
-    gc.collect()
-    gc.disable()
-    try:
-        use()
-        assert gc.collect() == 0
-    finally:
-        gc.enable()
-
-
 def programs_in_linecache() -> set[str]:
     return {name for name in linecache.cache if name.startswith("<agrad program")}
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_function_that_is_dropped_takes_its_programs_along(name: str) -> None:
-    """Without the garbage collector: neither it, nor its programs, nor their text are in a cycle."""
-    gc.collect()
-    before = programs_in_linecache()
-    gc.disable()
-    try:
+def test_a_function_that_is_dropped_leaves_nothing_to_the_collector(name: str) -> None:
+    """Neither it, nor its programs, nor their text are in a cycle, before a replay and after it."""
+
+    def use(calls: int) -> None:
+        before = programs_in_linecache()
         jitted = agrad.jit(MADE[name]())
-        out = jitted(X)
+        for _ in range(calls):
+            out = jitted(X)
         if name == "recorded":
             out.backward()
-        del out
+        if name == "of arrays":
+            agrad.grad(lambda x, f=jitted: agrad.sum(f(x)))(X)
         entries = [entry for found in jitted._entries.values() for entry in found]
+        assert "def program" in linecache.getline(entries[0].run.__code__.co_filename, 1)
         alive = [weakref.ref(value) for entry in entries for value in (entry.run, entry.gather, entry.write)]
         alive.append(weakref.ref(jitted))
-        assert programs_in_linecache() - before
-        del jitted, entries
+        del jitted, entries, out
         assert [reference() for reference in alive] == [None] * len(alive)
         assert programs_in_linecache() == before
+
+    use(2)  # what is made once in a process
+    gc.collect()
+    gc.disable()
+    try:
+        use(1)
+        use(2)
+        assert gc.collect() == 0
     finally:
         gc.enable()
 
@@ -113,17 +100,6 @@ def test_programs_that_give_way_to_others_are_let_go() -> None:
     (lines, _), (_, objects), last = counts
     assert last[0] == lines
     assert abs(last[1] - objects) < 100
-
-
-def test_the_text_of_a_program_is_shown_as_long_as_it_lives() -> None:
-    jitted = agrad.jit(lambda x: x * 2.0)
-    jitted(X)
-    ((entry,),) = jitted._entries.values()
-    assert "def program" in linecache.getline(entry.run.__code__.co_filename, 1)
-    jitted.cache_clear()
-    file = entry.run.__code__.co_filename
-    del entry
-    assert linecache.getline(file, 1) == ""
 
 
 # ------------------------------------------------------------------ forks

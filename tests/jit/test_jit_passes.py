@@ -191,23 +191,6 @@ def test_rows_in_groups(case: Case) -> None:
         assert_close(np.nan_to_num(host(a)), np.nan_to_num(host(b)), "value or gradient", 1e-12)
 
 
-ROWS: dict[str, Callable[[Any, Any], Any]] = {
-    "row": lambda a, b: a - agrad.mean(b, axis=0),
-    "bias": lambda a, b: a + b[1],
-    "a row of several": lambda a, b: a * agrad.sum(b, axis=0, keepdims=True),
-    "column": lambda a, b: a - agrad.max(b, axis=1, keepdims=True),
-    "reshaped column": lambda a, b: a * agrad.reshape(agrad.sum(b, axis=-1), (-1, 1)),
-    "columns": lambda a, b: a + agrad.sin(agrad.mean(b, axis=1, keepdims=True)) * b[:, 1:2],
-    "softmax": lambda a, b: agrad.softmax(a * b, axis=1),
-    "log_softmax": lambda a, b: agrad.log_softmax(a - b, axis=1),
-    "softmax of columns": lambda a, b: agrad.softmax(a - b, axis=0),
-    "logsumexp": lambda a, b: a + agrad.logsumexp(b, axis=1)[:, None],
-    "variance": lambda a, b: a / (1 + agrad.var(b, axis=1, keepdims=True, correction=1)),
-    "gelu": lambda a, b: agrad.gelu(a) * b,
-    "linear": lambda a, b: agrad.relu(agrad.linear(a, agrad.matmul(agrad.matrix_transpose(b), a) * 0.1, b[0])),
-}
-
-
 @pytest.mark.usefixtures("small_blocks")
 def test_random_programs(pytestconfig: pytest.Config) -> None:
     """Value and gradients of random programs, in groups of small blocks, are those of the ordinary run."""
@@ -215,20 +198,6 @@ def test_random_programs(pytestconfig: pytest.Config) -> None:
     found = [outcome for seed in range(first, first + 60) for outcome in outcomes_of(seed, ("jit",))]
     assert [outcome for outcome in found if outcome.fails] == []
     assert len(found) == 60
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("first", ROWS)
-def test_pairs_of_rows(first: str) -> None:
-    """An operation on rows or columns, then each of them on its result: value and gradients."""
-    for second in ROWS.values():
-
-        def f(x: Any, y: Any, second: Any = second) -> Any:
-            a = ROWS[first](x, y)
-            b = second(a, y) + second(x, a)
-            return agrad.sum(b) + agrad.mean(a), b
-
-        same_calls(agrad.value_and_grad(f, (0, 1), has_aux=True), (X, X[::-1] + 0.1), rtol=1e-11, atol=1e-11)
 
 
 def calls_of(function: Any, *args: Any) -> int:

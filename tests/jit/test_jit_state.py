@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import close, descent, in_threads
+from jit_help import close, descent, in_threads, same_training
 
 import agrad
 from agrad import nn, optim
@@ -20,12 +20,29 @@ Y = RNG.integers(0, 3, 12)
 
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
     "sgd": lambda p: optim.SGD(p, lr=0.05),
-    "momentum": lambda p: optim.SGD(p, lr=0.05, momentum=0.9),
+    "momentum": lambda p: optim.SGD(p, lr=lambda step: 0.1 * 0.7**step, momentum=0.9),
     "dampening": lambda p: optim.SGD(p, lr=0.05, momentum=0.9, dampening=0.2, weight_decay=0.01),
     "nesterov": lambda p: optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, maximize=True),
     "adam": lambda p: optim.Adam(p, lr=0.01, weight_decay=0.1),
     "adamw": lambda p: optim.AdamW(p, lr=optim.Cosine(0.01, 10)),
+    "a scaled loss": lambda p: optim.LossScale(optim.Adam(p, lr=0.05), init_scale=8.0, growth_interval=2),
 }
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_steps(name: str, backend: str, place: Any) -> None:
+    """A jitted step is the step: losses, parameters, moments, counts and the masks of dropout."""
+    if backend == "dask":
+        pytest.skip("covered by the values; lazy optimizers are slow")
+    assert same_training(OPTIMIZERS[name], place).cache_info().misses <= 3
+
+
+@pytest.mark.needs("jax")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_steps_that_xla_compiles(name: str, dtype: str) -> None:
+    jitted = same_training(OPTIMIZERS[name], dtype=dtype, compiler="jax")
+    assert jitted.cache_info().misses <= 2  # dampening has no momentum at first
 
 
 def network(dropout: float = 0.0) -> nn.Sequential:
@@ -34,56 +51,20 @@ def network(dropout: float = 0.0) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-def same_state(a: Any, b: Any) -> None:
-    left, right = a.state_dict(), b.state_dict()
-    assert left.keys() == right.keys()
-    for name, value in left.items():
-        np.testing.assert_allclose(value, right[name], rtol=2e-6, atol=1e-7, err_msg=name)
-
-
 def loss_of(model: Any) -> Any:
     return lambda x, y: agrad.cross_entropy(model(x), y)
 
 
-def run(step: Any, count: int = 5, place: Any = lambda array: array) -> list[float]:
-    return [float(step(agrad.asarray(place(X)), agrad.asarray(place(Y))).item()) for _ in range(count)]
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.parametrize("zero", ["first", "last"])
-def test_training_steps(name: str, zero: str, backend: str, place: Any) -> None:
-    """A jitted step is the step: losses, parameters, moments, counts and gradients."""
-    if backend == "dask":
-        pytest.skip("covered by the values; lazy optimizers are slow")
-    results = []
-    for wrap in (lambda f: f, agrad.jit):
-        model = network(0.25)
-        optimizer = OPTIMIZERS[name](model.parameters())
-        made = wrap(descent(optimizer, loss_of(model), zero))
-        results.append((run(made, place=place), model, optimizer))
-    (plain, model, optimizer), (jitted, jitted_model, jitted_optimizer) = results
-    np.testing.assert_allclose(jitted, plain, rtol=1e-5)
-    same_state(model, jitted_model)
-    same_state(optimizer, jitted_optimizer)
-    assert made.cache_info().misses <= 3
-    assert jitted_model[2].calls == 5
-    for a, b in zip(model.parameters(), jitted_model.parameters(), strict=True):
-        assert (a.grad is None) is (b.grad is None) is (zero == "last")
-        assert type(b) is agrad.Tensor and b.requires_grad and b.is_leaf
-        if zero == "first":
-            np.testing.assert_allclose(agrad.asarray(a.grad).numpy(), b.grad.numpy(), rtol=1e-5, atol=1e-7)
-
-
 def test_a_changed_learning_rate_is_used_and_traces_nothing_anew() -> None:
     model = network()
-    optimizer = optim.SGD(model.parameters(), lr=0.1)
-    step = agrad.jit(descent(optimizer, loss_of(model)))
-    run(step, 2)
-    optimizer.lr = 0.0
-    before = model.state_dict()
-    run(step, 1)
-    for name, value in model.state_dict().items():
-        np.testing.assert_array_equal(value, before[name])
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    step = agrad.jit(descent(optimizer, loss_of(model), "first"))
+    for rate in (0.1, 0.1, 0.0):
+        optimizer.lr = rate
+        before = model.state_dict()
+        step(X, Y)
+        same = [np.array_equal(value, before[name]) for name, value in model.state_dict().items()]
+        assert all(same) is (rate == 0)
     assert step.cache_info().misses == 1
 
 
@@ -164,24 +145,6 @@ def test_buffers_are_written_back() -> None:
     assert type(jitted.mean) is agrad.Tensor
 
 
-def test_replaced_layers_and_captured_numbers_are_seen() -> None:
-    model = network()
-    scale = 2.0
-
-    def f(x: Any) -> Any:
-        return model(x) * scale
-
-    forward, x = agrad.jit(f), agrad.asarray(X)
-    for change in ("nothing", "layer", "weight", "scale"):
-        if change == "layer":
-            model[3] = nn.Linear(8, 2)
-        elif change == "weight":
-            model[0].bias = agrad.asarray(np.ones(8, np.float32), requires_grad=True)
-        elif change == "scale":
-            scale = 3.0
-        close(forward(x), f(x), rtol=1e-6)
-
-
 def test_arguments_that_require_a_gradient() -> None:
     """Gradients made inside the function are added to the caller's own leaves; leaves of the same kind share it."""
 
@@ -198,36 +161,6 @@ def test_arguments_that_require_a_gradient() -> None:
         step(leaf, x)
         np.testing.assert_allclose(leaf.grad.numpy(), 4 * leaf.detach().numpy())
     assert step.cache_info().misses == 2  # without and with a gradient to add to
-
-
-def test_methods_and_their_self() -> None:
-    class Scaler:
-        def __init__(self, factor: float) -> None:
-            self.w = agrad.asarray(np.asarray([factor]), requires_grad=True)
-            self.seen = 0
-
-        @agrad.jit
-        def scaled(self, x: Any) -> Any:
-            return self.w * x
-
-    a, b = Scaler(2.0), Scaler(3.0)
-    x = np.asarray([1.0, 2.0])
-    for _ in range(2):
-        np.testing.assert_array_equal(a.scaled(x).detach().numpy(), 2 * x)
-        np.testing.assert_array_equal(b.scaled(x).detach().numpy(), 3 * x)
-
-
-def test_writes_that_a_replay_would_not_make() -> None:
-    class Counter:
-        def __init__(self) -> None:
-            self.count = 0
-
-        def __call__(self, x: Any) -> Any:
-            self.count += 1
-            return x * 2
-
-    with pytest.raises(TracedValueError, match=r"attribute of Counter \(count"):
-        agrad.jit(Counter())(X)
 
 
 def test_values_that_leave_a_trace_by_the_side_door() -> None:
@@ -299,7 +232,7 @@ def test_threads_share_a_jitted_function() -> None:
     assert forward.cache_info().misses == 8
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "a scaled loss"])
 def test_a_gradient_that_is_the_parameter(name: str) -> None:
     start, found = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32), []
     for wrap in (lambda f: f, agrad.jit):

@@ -1,12 +1,12 @@
 """Traced programs of PyTorch's arrays handed to ``torch.compile``: the same results, and what it does not take."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import classifying, close, same_steps
+from jit_help import close, same_training
 
 import agrad
 from agrad import optim
@@ -42,51 +42,30 @@ def array(*shape: int, seed: int = 0) -> Any:
     return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
 
 
-OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
-    "a rate that changes": lambda p: optim.SGD(p, lr=lambda step: 0.1 * 0.7**step, momentum=0.9),
-    "Adam": lambda p: optim.Adam(p, lr=0.05),
-}
-
-
-def labels() -> Any:
+def trained(make: Any, drop: float = 0.0) -> Any:
     import torch
 
-    return torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
-
-
-def compare(make: Callable[[Any], Any], drop: float = 0.0) -> Any:
-    """Five steps of a compiled and of an ordinary training step; gives the compiled one."""
-    models = []
-
-    def made() -> Any:
-        step, (model, *_) = classifying(make, drop=drop)
-        models.append(model)
-        return step
-
-    given = lambda k: array(8, 6, seed=k), lambda k: labels()
-    jitted = same_steps(made, *given, count=5, rtol=2e-5, torch_compile=True)
-    close(*[model.state_dict() for model in models], rtol=2e-4, atol=1e-6)
+    jitted = same_training(make, torch.as_tensor, drop=drop, torch_compile=True)
     assert jitted.cache_info()[:2] == (4, 1)
     return jitted
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_training_step_is_one_graph(graphs: list[Any], name: str) -> None:
-    jitted = compare(OPTIMIZERS[name])
+@pytest.mark.parametrize("drop", [0.0, 0.5])
+def test_a_training_step_is_one_graph(graphs: list[Any], drop: float) -> None:
+    """Random numbers of a counted key are drawn before it."""
+    import torch
+
+    jitted = trained(lambda p: optim.SGD(p, lr=lambda step: 0.1 * 0.7**step, momentum=0.9), drop)
     (graph,) = graphs
     assert "aten.mm" in graph.code
-    assert jitted.lower(array(8, 6), labels()).code.startswith("# compiled by torch.compile")
-
-
-def test_random_numbers_of_a_counted_key_are_drawn_before_it(graphs: list[Any]) -> None:
-    compare(OPTIMIZERS["Adam"], drop=0.5)
-    assert len(graphs) == 1
+    given = array(8, 6), torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+    assert jitted.lower(*given).code.startswith("# compiled by torch.compile")
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler, which torch.compile needs on a CPU")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its own
 def test_what_pytorch_compiles_computes_the_same() -> None:
-    compare(OPTIMIZERS["Adam"])
+    trained(lambda p: optim.Adam(p, lr=0.05))
 
 
 def test_derivatives_of_a_compiled_function(graphs: list[Any]) -> None:
