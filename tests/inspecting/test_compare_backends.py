@@ -179,14 +179,12 @@ def test_integers_are_exact_and_constant() -> None:
 
 
 def test_errors() -> None:
-    fails(ConfigurationError, "two or more", lambda: agrad.compare_backends(agrad.sin, X, backends="numpy"))
-    with pytest.raises(ConfigurationError, match="two or more different names"):
-        agrad.compare_backends(agrad.sin, X, backends=("numpy", "numpy"))
-    with pytest.raises(OperandError, match="a function"):
-        agrad.compare_backends(X, backends=PAIR)  # type: ignore[arg-type]
-    with pytest.raises(BackendUnavailableError, match="'nowhere'"):
-        agrad.compare_backends(agrad.sin, X, backends=("numpy", "nowhere"))
-    fails(KeyError, "0", lambda: agrad.compare_backends(lambda x: {}[0], X, backends=PAIR))
+    compare = agrad.compare_backends
+    fails(ConfigurationError, "two or more", compare, agrad.sin, X, backends="numpy")
+    fails(ConfigurationError, "two or more different names", compare, agrad.sin, X, backends=("numpy", "numpy"))
+    fails(OperandError, "a function", compare, X, backends=PAIR)
+    fails(BackendUnavailableError, "'nowhere'", compare, agrad.sin, X, backends=("numpy", "nowhere"))
+    fails(KeyError, "0", compare, lambda x: {}[0], X, backends=PAIR)
     assert not OBSERVED
 
 

@@ -103,22 +103,6 @@ def test_several_outputs_and_constants() -> None:
     assert graph.rows[4].name == "constant"
 
 
-def test_recorded_arguments_and_what_a_function_creates() -> None:
-    leaf = agrad.asarray(X, requires_grad=True)
-    graph = agrad.graph(lambda x: agrad.ones((4, 3)) * x + agrad.zeros_like(x))(leaf)
-    assert ops(graph)[:3] == [None, "multiply", "add"]
-    assert_close(outputs(graph)[0], X, "the output", 0.0)
-    assert leaf.grad is None
-
-
-def test_python_may_branch() -> None:
-    def g(x: Any) -> Any:
-        return agrad.sin(x) if agrad.sum(x) > 0 else agrad.cos(x)
-
-    assert ops(agrad.graph(g)(X + 1))[-1] == "sin"
-    assert ops(agrad.graph(g)(X - 1))[-1] == "cos"
-
-
 def test_limit_and_errors() -> None:
     graph = agrad.graph(agrad.hessian(f), limit=4)(W, X)
     assert len(graph.rows) == 4 < len(graph)

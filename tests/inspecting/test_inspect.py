@@ -55,13 +55,8 @@ def test_args_are_the_operands_in_order(backend: str) -> None:
     x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     for made, name in ((x + y, "add"), (x * y, "multiply"), (x**y, "pow"), (agrad.maximum(x, y), "maximum")):
         assert made.op.name == name
-        assert made.op.args[0] is x
-        assert made.op.args[1] is y
-        assert made.parents[0] is x
-        assert made.parents[1] is y
-    both = (x * x).op
-    assert both.args[0] is x
-    assert both.args[1] is x
+        assert [*map(id, made.op.args)] == [*map(id, made.parents)] == [id(x), id(y)]
+    assert [*map(id, (x * x).op.args)] == [id(x)] * 2
 
 
 def test_numbers_stay_numbers(backend: str) -> None:
@@ -140,27 +135,6 @@ def test_operands_are_found_wherever_they_are(first: Any, second: Any, backend: 
     same(y.parents[0], expected)
 
 
-def test_gradients_flow_through_operands(backend: str) -> None:
-    x = leaf([0.5, 2.0])
-    y = (agrad.sin(x) + 1.0) - 3.0
-    middle = y.op.args[0]
-    assert middle.op.args[0].op.args[0] is x
-    agrad.sum(middle * middle).backward()
-    same(x.grad, 2 * (np.sin([0.5, 2.0]) + 1) * np.cos([0.5, 2.0]))
-
-
-def test_nothing_on_the_tape_changes_by_looking(backend: str) -> None:
-    x = leaf([0.5, 2.0])
-    y = agrad.sum(agrad.tanh(x + 1.0) - 3.0)
-    y.op.args[0].op.args[0].op.args[0].op.args[0]
-    y.grad_fn(agrad.ones_like(y.detach()))
-    agrad.graph(y, gradients=True)
-    repr(y)
-    assert x.grad is None
-    y.backward()
-    same(x.grad, 1 - np.tanh(np.array([1.5, 3.0])) ** 2)
-
-
 def test_a_constant_that_is_gone() -> None:
     x = leaf([1.0, 2.0])
     c = agrad.asarray(np.array([5.0, 6.0]))
@@ -180,14 +154,19 @@ def test_a_constant_that_is_gone() -> None:
     assert agrad.graph(z).rows[1].value is None
 
 
-def test_a_leaf_that_is_gone() -> None:
+@pytest.mark.parametrize("how", ["deleted", "no leaf for a while"])
+def test_a_leaf_that_is_gone(how: str) -> None:
     x = leaf([1.0, 2.0])
     kept, lost = x * x, x + 1.0
-    del x
+    if how == "deleted":
+        del x
+    else:
+        x.requires_grad = False
+        x.requires_grad = True
+        assert kept.op.args[0] is not x
     same(kept.op.args[0], [1.0, 2.0])
     agrad.sum(kept.op.args[0] * 3.0).backward()
-    with pytest.raises(GraphFreedError, match=r"add: x1 .* retain_graph=True"):
-        lost.op.args  # noqa: B018
+    fails(GraphFreedError, r"add: x1 .* retain_graph=True", lambda: lost.op.args)
 
 
 def test_values_of_the_tape_go_before_those_a_leaf_has_now() -> None:
@@ -201,17 +180,6 @@ def test_values_of_the_tape_go_before_those_a_leaf_has_now() -> None:
     same(y.op.args[1], [1.0, 4.0])
     same(agrad.graph(y).rows[0].value, [1.0, 2.0])
     same(agrad.graph(y).rows[1].value, [2.0, 3.0])
-
-
-def test_a_tensor_that_is_no_longer_that_leaf() -> None:
-    x = leaf([1.0, 2.0])
-    kept, lost = x * x, x + 1.0
-    x.requires_grad = False
-    x.requires_grad = True
-    assert kept.op.args[0] is not x
-    same(kept.op.args[0], [1.0, 2.0])
-    with pytest.raises(GraphFreedError, match="add: x1"):
-        lost.op.args  # noqa: B018
 
 
 def test_a_leaf_of_another_shape_by_now_is_no_value_to_show() -> None:
@@ -257,16 +225,6 @@ def test_several_outputs(backend: str) -> None:
     same((c + 1.0).op.args[0], 2 * np.cos([0.5, 1.0]))
 
 
-def test_rebinding_in_place_leaves_an_operation_that_was_taken_before() -> None:
-    x = leaf([1.0])
-    y = x * 2.0
-    made = y.op
-    y += 1.0
-    assert made.name == "multiply"
-    assert y.op.name == "add"
-    same(y.op.args[0], [2.0])
-
-
 # ---------------------------------------------------------------- grad_fn
 
 
@@ -293,13 +251,10 @@ def test_grad_fn_of_a_tensor_can_be_differentiated_again(backend: str) -> None:
     x = leaf([0.5, 1.5])
     y = agrad.exp(x) * x
     g = leaf([1.0, 2.0])
-    by_exp, by_x = y.grad_fn(g)
-    agrad.sum(by_exp).backward(retain_graph=True)
+    by_exp, _ = y.grad_fn(g)
+    agrad.sum(by_exp).backward()
     same(g.grad, [0.5, 1.5])
     same(x.grad, [1.0, 2.0])
-    x.zero_grad()
-    agrad.sum(by_x).backward()
-    same(x.grad, np.array([1.0, 2.0]) * np.exp([0.5, 1.5]))
 
 
 @pytest.mark.parametrize(
@@ -339,14 +294,6 @@ def test_grad_fn_adds_to_no_gradient_that_was_asked_for() -> None:
     same(x.grad, [2.0, 4.0])
 
 
-def test_grad_fn_of_a_masking_operation() -> None:
-    x = leaf([0.0, 4.0])
-    y = agrad.where(x > 0, agrad.sqrt(x), x)
-    by_root, by_x = y.grad_fn(np.ones(2))
-    same(by_root, [0.0, 1.0])
-    same(by_x, [1.0, 0.0])
-
-
 # ---------------------------------------------------------------- inside transforms
 
 
@@ -367,24 +314,16 @@ def test_inside_transforms() -> None:
     assert seen[1][4].endswith("op=multiply, level=reverse in reverse)")
 
 
-def test_inner_gradients_flow_through_operands_inside_transforms() -> None:
+def test_operands_inside_transforms() -> None:
+    """The input is found although no rule needs it, and gradients flow through operands."""
+
     def f(x: agrad.Tensor) -> Any:
+        assert (x + 1.0).op.args[0] is x
         y = agrad.exp(x) + 1.0
         return y.op.args[0] * x
 
     same(agrad.grad(f)(0.5), np.exp(0.5) * 1.5)
     same(agrad.grad(agrad.grad(f))(0.5), np.exp(0.5) * 2.5)
-
-
-def test_the_input_of_a_transform_is_found_although_no_rule_needs_it() -> None:
-    seen: list[bool] = []
-
-    def f(x: agrad.Tensor) -> Any:
-        seen.append((x + 1.0).op.args[0] is x)
-        return x * 1.0
-
-    agrad.grad(f)(0.5)
-    assert seen == [True]
 
 
 def test_inside_forward_mode() -> None:

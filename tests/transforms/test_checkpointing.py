@@ -1,12 +1,12 @@
 """``checkpoint``: the same derivatives of every order and mode, in less memory; what it must repeat, it repeats."""
 
 import math
-import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 from checker import assert_close, host
+from jit_help import memory_of
 from modes import MODES, check_same
 
 import agrad
@@ -196,19 +196,16 @@ def peak(pieces: int) -> tuple[float, np.ndarray]:
         return x
 
     run = chain if pieces == 1 else checkpoint(chain)
-    tracemalloc.start()
-    try:
-        y = x
-        done = 0
+
+    def slope() -> None:
+        y, done = x, 0
         for k in range(pieces):
             layers = (LAYERS - done) // (pieces - k)
             y = run(y, layers)
             done += layers
         agrad.sum(y).backward()
-        used = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    return used / (8 * WIDTH), x.grad.numpy()
+
+    return memory_of(slope)[1] / (8 * WIDTH), x.grad.numpy()
 
 
 def test_the_memory_of_a_long_chain() -> None:
