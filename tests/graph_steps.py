@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import jit_help
 import numpy as np
 
+import agrad
 from agrad import nn, optim
 from agrad.jit.lower.cuda.graphs import GraphProgram
 
@@ -12,7 +14,7 @@ from agrad.jit.lower.cuda.graphs import GraphProgram
 def draw(dtype: str, *shape: int) -> Any:
     import cupy
 
-    return cupy.asarray(np.random.default_rng(len(shape)).normal(size=shape).astype(dtype))
+    return cupy.asarray(jit_help.draw(dtype, *shape))
 
 
 def program_of(fast: Any) -> GraphProgram:
@@ -32,20 +34,10 @@ def mlp(optimizer: str = "sgd") -> tuple[Callable[..., Any], nn.Module]:
     model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
     values = np.random.default_rng(5)
     model.load_state_dict({k: values.normal(size=v.shape).astype("float32") for k, v in model.state_dict().items()})
-    made = {
-        "sgd": lambda: optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
-        "adam": lambda: optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1),
-    }
-    criterion, opt = nn.CrossEntropyLoss(), made[optimizer]()
-
-    def step(x: Any, labels: Any) -> Any:
-        loss = criterion(model(x), labels)
-        loss.backward()
-        opt.step()
-        opt.zero_grad()
-        return loss
-
-    step.optimizer = opt  # type: ignore[attr-defined]
+    ps = model.parameters()
+    made = optim.AdamW(ps, lr=0.01, weight_decay=0.1) if optimizer == "adam" else optim.SGD(ps, lr=0.1, momentum=0.9)
+    step = jit_help.descent(made, lambda x, labels: agrad.cross_entropy(model(x), labels))
+    step.optimizer = made  # type: ignore[attr-defined]
     return step, model
 
 

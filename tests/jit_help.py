@@ -42,6 +42,21 @@ def close(got: Any, right: Any, rtol: float = 1e-12, atol: float = 0.0) -> None:
         np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
+def draw(dtype: str, *shape: int) -> np.ndarray:
+    """Return numbers that depend on the rank alone."""
+    return np.random.default_rng(len(shape)).normal(size=shape).astype(dtype)
+
+
+def rounded(x: np.ndarray, precision: str) -> np.ndarray:
+    """Return float32 numbers as a product of that precision reads them, to the nearest, ties to even."""
+    if precision == "float16":
+        return x.astype(np.float16).astype(np.float32)
+    dropped = 13 if precision == "tf32" else 16
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
+    bits = (bits + (1 << dropped - 1) - 1 + (bits >> dropped & 1)) >> dropped << dropped
+    return bits.astype(np.uint32).view(np.float32)
+
+
 def same_calls(function: Function, *calls: tuple[Any, ...], rtol: float = 1e-12, atol: float = 0.0) -> Any:
     """Compare a jitted function with the function for some tuples of arguments; return the jitted one."""
     jitted = agrad.jit(function)

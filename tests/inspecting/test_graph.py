@@ -11,8 +11,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from checker import host
+from leaves import leaf
 from refusals import fails
-from test_inspect import host, leaf, same, sine_and_cosine
+from test_inspect import same, sine_and_cosine
 
 import agrad
 from agrad.errors import ConfigurationError, GraphFreedError, MissingExtraError, OperandError, ShapeError

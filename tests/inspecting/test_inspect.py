@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checker import host
+from leaves import leaf
 from refusals import fails
 
 import agrad
-from agrad.backends import backend_of, to_host
+from agrad.backends import backend_of
 from agrad.errors import DtypeError, GraphFreedError, ShapeError
 
 
@@ -27,14 +29,6 @@ def sine_and_cosine_vjp(g_s, g_c, s, c):
 @sine_and_cosine.jvp
 def sine_and_cosine_jvp(t, s, c):
     return t * c, -t * s
-
-
-def leaf(values: Any) -> agrad.Tensor:
-    return agrad.asarray(values, dtype=agrad.float64, requires_grad=True)
-
-
-def host(value: Any) -> np.ndarray:
-    return np.asarray(to_host(value.raw if isinstance(value, agrad.Tensor) else value))
 
 
 def same(a: Any, b: Any) -> None:

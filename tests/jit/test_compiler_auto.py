@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jit_help import descent, same_steps
+from tensors import draw
 
 import agrad
 from agrad import nn, optim
@@ -13,10 +14,6 @@ from agrad import nn, optim
 needs_jax = pytest.mark.needs("jax")
 auto = agrad.jit(compiler="auto")
 STEPS = 120
-
-
-def array(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape)
 
 
 def loop(x: Any, xs: Any) -> Any:
@@ -27,7 +24,7 @@ def loop(x: Any, xs: Any) -> Any:
     return agrad.scan(step, x, xs)
 
 
-GIVEN = array(4), array(STEPS, 4, seed=1)
+GIVEN = draw(4), draw(STEPS, 4, seed=1)
 
 
 def compiler_of(jitted: Any) -> str:
@@ -121,7 +118,7 @@ def by_hand_backwards_vjp(xp: Any, g: Any) -> Any:
 @pytest.mark.parametrize("rate", [None, 0.1])
 def test_what_jax_cannot_compile_runs_on_numpy(operation: Any, rate: float | None) -> None:
     """In a program with a number of the host too, in its derivative alone, and with state."""
-    w, count = agrad.asarray(array(4), requires_grad=True), agrad.asarray(np.zeros(2), requires_grad=True)
+    w, count = agrad.asarray(draw(4), requires_grad=True), agrad.asarray(np.zeros(2), requires_grad=True)
 
     def f(xs: Any, rate: float | None) -> Any:
         return operation(agrad.sum(loop(w, xs)[1])) * (1.0 if rate is None else rate)
@@ -176,10 +173,10 @@ def test_programs_of_thousands_of_operations_are_not_compiled() -> None:
 
 @needs_jax
 def test_training_steps_and_their_state() -> None:
-    xs = array(STEPS, 4, seed=1)
+    xs = draw(STEPS, 4, seed=1)
 
     def made() -> Any:
-        w = nn.init.parameter(array(4), dtype="float64")
+        w = nn.init.parameter(draw(4), dtype="float64")
         step = descent(optim.Adam([w], lr=0.05), lambda xs: agrad.sum(loop(w, xs)[1]), "first")
         return lambda xs: (step(xs), w.detach() + 0, w.grad + 0)
 

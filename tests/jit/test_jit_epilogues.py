@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import close, descent, names, traced
+from jit_help import close, descent, draw, names, traced
 
 import agrad
 from agrad import nn, optim
@@ -15,10 +15,6 @@ from agrad.jit.lower.plain import plain
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.program import Instruction, Program, interpret
 from agrad.registry import PRIMITIVES
-
-
-def draw(dtype: str, *shape: int) -> np.ndarray:
-    return np.random.default_rng(len(shape)).normal(size=shape).astype(dtype)
 
 
 def step_program() -> tuple[Program, list[Any]]:

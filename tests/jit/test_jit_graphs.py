@@ -6,7 +6,6 @@ Where there is no GPU, CuPy runs on a CUDA of the tests' own, which keeps to the
 import gc
 import itertools
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,24 +20,11 @@ from test_jit import DIFFERENTIABLE
 import agrad
 from agrad.jit.lower.cuda import graphs
 from agrad.jit.lower.cuda import program as lower_cupy
-from agrad.jit.lower.cuda import segments as cuda_segments
 from agrad.jit.lower.cuda.graphs import CAPTURES
 from agrad.jit.lower.cuda.segments import segments
 from agrad.jit.program import HostCall, Program
 
-pytestmark = pytest.mark.needs("cupy")
-
-
-@pytest.fixture(autouse=True)
-def small_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the small programs of these tests be graphs."""
-    monkeypatch.setattr(cuda_segments, "FEWEST", 1)
-
-
-@pytest.fixture(autouse=True)
-def on_cupy() -> Iterator[None]:
-    with agrad.use_backend("cupy"):
-        yield
+pytestmark = [pytest.mark.needs("cupy"), pytest.mark.usefixtures("small_graphs", "on_cupy")]
 
 
 # ------------------------------------------------------------------ training
@@ -93,13 +79,6 @@ def test_state_is_updated_in_place_and_no_array_of_the_caller_is_kept() -> None:
     assert program_of(fast)._captures == captures + 1
     for p, old in zip(model.parameters(), before, strict=True):
         assert 0 < np.abs(host(p) - old).max() < 10
-
-
-def test_results_are_the_callers_own() -> None:
-    f = agrad.jit(lambda x: (agrad.sin(x) * 2.0, x @ x, agrad.matrix_transpose(x)))
-    xs = [draw("float64", 3, 3) + k for k in range(5)]
-    kept = [f(x) for x in xs]
-    close(kept, [(np.sin(x) * 2, x @ x, x.T) for x in map(host, xs)], rtol=1e-13)
 
 
 # ------------------------------------------------------------------ what graphs hold
@@ -177,13 +156,6 @@ def test_a_program_without_anything_to_capture_stays_plain() -> None:
     x = draw("float64", 3, 3)
     fast = same_calls(agrad.linalg.inv, *[(x,)] * 4)
     assert "without graphs: nothing in it can be captured" in fast.lower(x).code
-
-
-def test_transforms_of_fourier_stay_out_of_graphs() -> None:
-    f = lambda x: agrad.real(agrad.fft.fft(x * 2.0)) * 3.0  # noqa: E731
-    fast = same_calls(f, *[(draw("float64", 8),)] * 3, rtol=1e-9, atol=1e-9)
-    assert "fft.fft" in graphs_in(fast)[1]
-    assert not program_of(fast).reasons  # CuPy may not refuse them
 
 
 def test_segments_of_a_step() -> None:
@@ -307,7 +279,9 @@ def test_results_between_graphs_are_new_arrays() -> None:
         y = agrad.fft.fft(x)
         return y, agrad.exp(agrad.sin(x) * w) / 3.0
 
-    kept_results(f, *[(draw("complex128", 6) + k, draw("complex128", 6)) for k in range(6)])
+    fast = kept_results(f, *[(draw("complex128", 6) + k, draw("complex128", 6)) for k in range(6)])
+    assert "fft.fft" in graphs_in(fast)[1]
+    assert not program_of(fast).reasons  # CuPy may not refuse them
 
 
 def test_results_between_graphs_do_not_lie_where_graphs_compute() -> None:

@@ -1,7 +1,7 @@
 """Loops of known length in CUDA graphs: written out in the capture of what surrounds them."""
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,9 @@ from agrad import nn, optim
 from agrad.jit.lower.cuda import program as lower_cupy
 from agrad.transforms.trees import flatten
 
-pytestmark = pytest.mark.needs("cupy")
+pytestmark = [pytest.mark.needs("cupy"), pytest.mark.usefixtures("on_cupy")]
 
 Function = Callable[..., Any]
-
-
-@pytest.fixture(autouse=True)
-def on_cupy() -> Iterator[None]:
-    with agrad.use_backend("cupy"):
-        yield
 
 
 def on_gpu(*arrays: np.ndarray) -> list[Any]:

@@ -15,21 +15,8 @@ from jit_help import in_threads
 import agrad
 from agrad import backends
 from agrad.jit.lower.cuda import graphs
-from agrad.jit.lower.cuda import segments as cuda_segments
 
-pytestmark = pytest.mark.needs("cupy")
-
-
-@pytest.fixture(autouse=True)
-def small_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the small programs of these tests be graphs."""
-    monkeypatch.setattr(cuda_segments, "FEWEST", 1)
-
-
-@pytest.fixture(autouse=True)
-def on_cupy() -> Iterator[None]:
-    with agrad.use_backend("cupy"):
-        yield
+pytestmark = [pytest.mark.needs("cupy"), pytest.mark.usefixtures("small_graphs", "on_cupy")]
 
 
 # ------------------------------------------------------------------ streams, threads, memory, errors

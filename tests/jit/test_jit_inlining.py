@@ -2,23 +2,25 @@
 
 import itertools
 import re
+import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from checker import host
-from jit_help import same_calls
-from test_jit_cupy import NVCC, draw, groups, program_of
+from jit_help import draw, same_calls
+from test_jit_cupy import CASES, groups, program_of
 
 import agrad
 from agrad.jit.compile import PASSES, TARGETS
 from agrad.jit.lower.cuda.convolutions import with_convolutions_as_products
 from agrad.jit.lower.cuda.elements import has_element, packed_strides, view_in_numpy
 from agrad.jit.lower.cuda.rows import Layout, RowSource
-from agrad.jit.lower.cuda.source import Source
+from agrad.jit.lower.cuda.source import GroupSource, Source
+from agrad.jit.lower.cuda.streams import setter_text
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.inlining import with_operands_inlined
@@ -26,6 +28,7 @@ from agrad.jit.program import Program, interpret
 from agrad.nn import functional
 
 Function = Callable[..., Any]
+NVCC = shutil.which("nvcc")
 
 
 def turned(x: Any) -> Any:
@@ -36,7 +39,8 @@ def turned(x: Any) -> Any:
 
 def moved(x: Any) -> Any:
     """Parts, in both directions, whose gradients are added at their positions."""
-    return agrad.sum(agrad.sin(x[:, 1:] * x[:, :-1]) + x[::-1, ::2][:, :1] * agrad.exp(x[:1, -1:]))
+    y = agrad.sum(agrad.sin(x[:, 1:] * x[:, :-1]) + x[::-1, ::2][:, :1] * agrad.exp(x[:1, -1:]))
+    return y + agrad.sum(agrad.max(agrad.stack([x[0], x[1], x[1]]), axis=0)) * agrad.sum(x[0, 0] * x[-1, -1])
 
 
 def pooled(x: Any) -> Any:
@@ -192,28 +196,41 @@ def test_kernels_of_a_replay(function: Function, shape: tuple[int, ...], most: i
     assert 1 <= len(found) <= most and not [name for name in found if "copy" in name or "scatter" in name]
 
 
-@pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_text_is_cuda(tmp_path: Path, dtype: str) -> None:
-    """The CUDA compiler accepts the kernels of all functions and of a convolution, without a warning."""
+def programs(dtype: str) -> Iterator[Program]:
+    """Yield programs of elementwise groups, of groups with operands computed where they are read, and of rows."""
 
     def convolved(x: Any) -> Any:
         return agrad.sum(functional.conv1d(agrad.sin(x), x[:2, :, :3], padding=2) ** 2)
 
-    texts = []
     x = draw(dtype, 3, 4, 6)
-    convolutions = with_convolutions_as_products(agrad.jit(agrad.grad(convolved)).lower(x).stages[0][1])
-    convolutions = with_operands_inlined(has_element, view_in_numpy)(convolutions)
-    for program in (convolutions, *(program_of(function, x) for function in FUNCTIONS.values())):
-        for group in groups(program):
-            if group.ahead:
-                layouts = {v: Layout(packed_strides(v.shape), True) for v in Source(group).arrays}
-                texts.append(RowSource(group, layouts).text())
-    assert len(texts) > 10
+    products = with_convolutions_as_products(agrad.jit(agrad.grad(convolved)).lower(x).stages[0][1])
+    yield with_operands_inlined(has_element, view_in_numpy)(products)
+    yield from (program_of(function, x) for function in FUNCTIONS.values())
+    yield from (program_of(function, *make(dtype)) for function, make in CASES.values())
+
+
+@pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_text_is_cuda(tmp_path: Path, dtype: str) -> None:
+    """The CUDA compiler accepts all kernels without a warning; those of float32 read four numbers at once."""
+    made: list[Any] = []
+    for group in itertools.chain.from_iterable(map(groups, programs(dtype))):
+        layouts = {v: Layout(packed_strides(v.shape), True) for v in Source(group).arrays}
+        made.append(RowSource(group, layouts) if group.ahead or group.split < len(group.shape) else GroupSource(group))
+    assert sum(isinstance(source, RowSource) for source in made) > 10
     # one file for all: each group in a namespace of its own, and its kernels by names of their own
-    texts = [re.sub(r"__global__ void (\w+)\(", rf"__global__ void of_{k}_\1(", text) for k, text in enumerate(texts)]
+    texts = [re.sub(r"__global__ void (\w+)\(", rf"__global__ void of_{k}_\1(", s.text()) for k, s in enumerate(made)]
     file = tmp_path / "kernels.cu"
-    file.write_text("\n".join(f"namespace n{k} {{ {text} }}" for k, text in enumerate(texts)))
+    file.write_text("\n".join(f"namespace n{k} {{ {text} }}" for k, text in enumerate(texts)) + setter_text("fd"))
     command = [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", file.with_suffix(".ptx"), file]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
+    entries = file.with_suffix(".ptx").read_text().split(".entry ")[1:]
+    assert sum(text.startswith("set_numbers") for text in entries) == 1
+    for k, source in enumerate(made):
+        own = [text for text in entries if text.startswith(f"of_{k}_")]
+        if isinstance(source, GroupSource):
+            assert len(own) == 1 + bool(source.totals)
+            floats = all(np.dtype(v.dtype) == np.float32 for v in (*source.arrays, *source.results))
+            if floats and source.size >= source.pack:
+                assert any("ld.global.v4" in text or "ld.global.nc.v4" in text for text in own)

@@ -157,14 +157,6 @@ def test_cross_entropy_whose_cotangent_depends_on_it() -> None:
     assert "and its rule" not in str(same_calls(f, (x,)).lower(x))
 
 
-def test_cross_entropy_of_logits_without_bounds() -> None:
-    x = RNG.standard_normal((6, 4))
-    x[0, 1], x[1, 0], x[2, 3] = -np.inf, np.inf, np.nan
-    jitted = agrad.jit(lambda x: agrad.matmul(entropy(x, LABELS)[1], W.T))
-    with np.errstate(invalid="ignore"):
-        np.testing.assert_allclose(jitted(x), entropy(x, LABELS)[1] @ W.T, rtol=1e-12)
-
-
 # ---------------------------------------------------------------- relu
 
 
@@ -177,14 +169,6 @@ def test_relu_beside_zeros(shape: tuple[int, ...], dtype: str) -> None:
     for result in (agrad.relu(x), agrad.jit(agrad.relu)(x), agrad.jit(lambda x: agrad.relu(x * 1.0) + 0)(x)):
         np.testing.assert_array_equal(result, expected)
         assert result.dtype == x.dtype
-
-
-def test_relu_derivative_in_buffers() -> None:
-    def f(x: Any, w: Any) -> Any:
-        return agrad.grad(lambda x, w: agrad.sum(agrad.matmul(agrad.relu(agrad.matmul(x, w)), w.T) ** 2), (0, 1))(x, w)
-
-    jitted = same_calls(f, (X, W), (X * -3.0, W), rtol=1e-12, atol=1e-12)
-    assert "greater" in jitted.lower(X, W).code
 
 
 @pytest.mark.parametrize("rows", [1, 2])

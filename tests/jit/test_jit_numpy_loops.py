@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jit_help import same_calls
+from tensors import draw
 
 import agrad
 from agrad.jit.compile import compile_program
@@ -15,12 +16,8 @@ Step = Callable[[Any, Any], tuple[Any, Any]]
 N, BIG = 5, 40_000
 
 
-def array(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-W, PAIR = array(4, 4, seed=1) * 0.4, (array(4, seed=2), array(4, seed=3))
-CONSTANT = array(4, seed=4)
+W, PAIR = draw(4, 4, seed=1) * 0.4, (draw(4, seed=2), draw(4, seed=3))
+CONSTANT = draw(4, seed=4)
 
 
 def both_the_same(c: Any, x: Any) -> Any:
@@ -34,24 +31,24 @@ def written_over(c: Any, x: Any) -> Any:
 
 
 STEPS: dict[str, tuple[Step, Any]] = {
-    "one array": (lambda c, x: (agrad.tanh(c @ W + x),) * 2, array(4)),
-    "a row of the old value": (lambda c, x: (agrad.tanh(c @ W + x), c), array(4)),
-    "old and new": (lambda c, x: ((y := agrad.sin(c + x)), (y, c, y)), array(4)),
+    "one array": (lambda c, x: (agrad.tanh(c @ W + x),) * 2, draw(4)),
+    "a row of the old value": (lambda c, x: (agrad.tanh(c @ W + x), c), draw(4)),
+    "old and new": (lambda c, x: ((y := agrad.sin(c + x)), (y, c, y)), draw(4)),
     "in turn": (lambda c, x: ((c[1], c[0] * 0.5 + x), c[0] - c[1]), PAIR),
-    "a delay": (lambda c, x: ((c[0] * 0.5 + x, c[0], c[1]), c[2]), (*PAIR, array(4))),
+    "a delay": (lambda c, x: ((c[0] * 0.5 + x, c[0], c[1]), c[2]), (*PAIR, draw(4))),
     "changed places": (lambda c, x: ((c[1] + x, c[0] * x), None), PAIR),
     "the same twice": (lambda c, x: (((y := c[0] + x), y), c[1]), PAIR),
     "found to be the same": (both_the_same, PAIR),
     "one array for two": (lambda c, x: ((c[0] * 0.9 + c[1], c[1] + x), x), (PAIR[0], PAIR[0])),
     "written over": (written_over, PAIR),
     "a scalar": (lambda c, x: (c * 0.5 + agrad.sum(x), c), np.asarray(1.0)),
-    "a view": (lambda c, x: ((c + x).T, c[0]), array(4, 4)),
-    "a constant": (lambda c, x: (CONSTANT, c), array(4)),
-    "no change": (lambda c, x: (c, x * c), array(4)),
-    "no row": (lambda c, x: (c * 0.5 + x, None), array(4)),
+    "a view": (lambda c, x: ((c + x).T, c[0]), draw(4, 4)),
+    "a constant": (lambda c, x: (CONSTANT, c), draw(4)),
+    "no change": (lambda c, x: (c, x * c), draw(4)),
+    "no row": (lambda c, x: (c * 0.5 + x, None), draw(4)),
     "integers and truth values": (lambda c, x: ((c[0] + 1, c[1] < x), c[0]), (np.asarray(0), np.zeros(4, bool))),
-    "products of vectors": (lambda c, x: (W @ (c @ W) + x * (c @ x), x @ W), array(4)),
-    "large arrays": (lambda c, x: ((y := agrad.tanh(c * 0.5 + x[0])) * 2 - y, y), array(BIG)),
+    "products of vectors": (lambda c, x: (W @ (c @ W) + x * (c @ x), x @ W), draw(4)),
+    "large arrays": (lambda c, x: ((y := agrad.tanh(c * 0.5 + x[0])) * 2 - y, y), draw(BIG)),
 }
 
 
@@ -59,7 +56,7 @@ STEPS: dict[str, tuple[Step, Any]] = {
 @pytest.mark.parametrize("name", STEPS)
 def test_scans(name: str, reverse: bool) -> None:
     step, init = STEPS[name]
-    given = init, array(N, 4, seed=7)
+    given = init, draw(N, 4, seed=7)
 
     def f(init: Any, xs: Any) -> Any:
         return agrad.scan(step, init, xs, reverse=reverse)
@@ -111,7 +108,7 @@ def bodies(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> list[lis
 
 def test_a_step_is_a_few_calls_without_new_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     f = agrad.jit(lambda c, xs: agrad.scan(STEPS["one array"][0], c, xs)[1])
-    assert bodies(monkeypatch, lambda: f(array(4), array(N, 4))) == [["a0.dot(c0, b0)", "add", "tanh", "a0 = o0"]]
+    assert bodies(monkeypatch, lambda: f(draw(4), draw(N, 4))) == [["a0.dot(c0, b0)", "add", "tanh", "a0 = o0"]]
 
 
 def test_work_for_all_steps_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +117,7 @@ def test_work_for_all_steps_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def last(w: Any, c: Any, xs: Any) -> Any:
         return agrad.sum(agrad.scan(lambda c, x: (agrad.tanh(w @ c + x), None), c, xs)[0])
 
-    given = W, array(4), array(N, 4)
+    given = W, draw(4), draw(N, 4)
     gradient = agrad.grad(last)
     _, backward = bodies(monkeypatch, lambda: agrad.jit(gradient)(*given))
     assert backward == ["multiply", "a1.dot(o0, w0)", "a2, w0 = w0, a2"]
@@ -135,8 +132,8 @@ def test_sums_of_steps() -> None:
         new = agrad.sin(state + x)
         return (new, total + new, squares + x * x, outer + x[:2, None] @ new[None, :], count + 1), new
 
-    start = array(4), array(4, seed=5), np.zeros(4), array(2, 4, seed=6), np.asarray(2)
-    for xs in (array(N, 4, seed=7), array(0, 4)):
+    start = draw(4), draw(4, seed=5), np.zeros(4), draw(2, 4, seed=6), np.asarray(2)
+    for xs in (draw(N, 4, seed=7), draw(0, 4)):
         f = lambda xs: agrad.scan(step, start, xs, reverse=True)  # noqa: E731
         for a, b in zip(*map(agrad.tree.leaves, (agrad.jit(f)(xs), f(xs))), strict=True):
             assert a.dtype == b.dtype

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import descent, names
+from checker import host
+from jit_help import descent, names, rounded
 
 import agrad
 from agrad import nn, optim
@@ -22,20 +23,8 @@ def narrow(backend: str) -> tuple[str, ...]:
     return NARROW[backend]
 
 
-def rounded(x: np.ndarray, precision: str) -> np.ndarray:
-    """float32 values rounded to the nearest of a narrow dtype, ties to even."""
-    if precision == "float16":
-        return x.astype(np.float16).astype(np.float32)
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
-
-
 def draw(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def host(x: Any) -> np.ndarray:
-    return agrad.asarray(x).detach().numpy()
 
 
 def distance(got: Any, right: np.ndarray) -> float:

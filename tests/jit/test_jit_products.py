@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import descent
+from jit_help import descent, draw, rounded
 
 import agrad
 from agrad import nn, optim
@@ -22,11 +22,6 @@ from agrad.kernels.cupy import products as lt_products
 from agrad.kernels.cupy.cublaslt import CublasLtError
 from agrad.kernels.cupy.products import Layout, Lt, gemm, layout, lt_of
 from agrad.registry import PRIMITIVES
-
-
-def draw(dtype: str, *shape: int) -> np.ndarray:
-    return np.random.default_rng(len(shape)).normal(size=shape).astype(dtype)
-
 
 # ------------------------------------------------------------------ layouts
 
@@ -302,16 +297,6 @@ def test_a_mask_of_another_layout_is_not_given_to_a_product(lt: Lt, monkeypatch:
 
 
 # ------------------------------------------------------------------ precisions
-
-
-def rounded(x: np.ndarray, precision: str) -> np.ndarray:
-    """Return float32 numbers as a product of that precision reads them, to the nearest."""
-    if precision == "float16":
-        return x.astype(np.float16).astype(np.float32)
-    dropped = 13 if precision == "tf32" else 16
-    bits = np.ascontiguousarray(x).view(np.uint32).astype(np.uint64)
-    bits = (bits + (1 << dropped - 1) - 1 + (bits >> dropped & 1)) >> dropped << dropped
-    return bits.astype(np.uint32).view(np.float32)
 
 
 @pytest.mark.needs("cupy")

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import host
-from test_jit_cupy import draw, groups, program_of
+from jit_help import draw
+from test_jit_cupy import groups, program_of
 
 import agrad
 from agrad.jit.lower.cuda import rows as cuda_rows

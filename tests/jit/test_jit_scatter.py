@@ -1,12 +1,10 @@
 """Gradients of parts of arrays on CuPy: one kernel for all parts."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from checker import host
-from jit_help import same_calls
 
 import agrad
 from agrad.jit.lower.cuda.elements import has_element
@@ -64,19 +62,3 @@ def test_sums_that_no_group_computes() -> None:
     at = Variable((5,), np.dtype("int64"), np.ndarray)
     settings = {"index": (agrad.shapes.ARRAY,), "shape": (9,)}
     assert parts_of(Instruction(PRIMITIVES["scatter_add"], (y, at), settings, (y,))) is None
-
-
-@pytest.mark.needs("cupy")
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: agrad.sum(agrad.sin(x[:, :2]) * x[:, -2:]) + agrad.sum(x[1] ** 2),
-        lambda x: agrad.sum(x[::2, 0] * x[1::2, 1]) + x[0, 0] * x[-1, -1],
-        lambda x: agrad.sum(agrad.max(agrad.stack([x[0], x[1], x[1]]), axis=0)),
-    ],
-)
-def test_gradients_in_graphs(f: Callable[..., Any]) -> None:
-    import cupy
-
-    rng = np.random.default_rng(1)
-    same_calls(agrad.grad(f), *[(cupy.asarray(rng.normal(size=(4, 3))),) for _ in range(4)])

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from array_api_compat import array_namespace, device
+from checker import host
 from modes import DERIVATIVES, check_same
 
 import agrad
@@ -46,10 +47,6 @@ WEIGHTS = 5.0 + np.arange(3.0) + np.linspace(0.0, 1.0, 3) + np.fft.fftfreq(3)
 def by_numpy(x: Any) -> Any:
     """Return the same, without the namespace."""
     return agrad.sum((WEIGHTS + x) * agrad.sin(x) ** 2)
-
-
-def host(value: Any) -> np.ndarray:
-    return np.asarray(agrad.asarray(value).numpy())
 
 
 @pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
