@@ -9,6 +9,7 @@ import pytest
 from checker import assert_close, host
 from crossing import Row, each_row
 from modes import check_mapped, check_same, compare, loop, total
+from refusals import fails
 
 import agrad
 from agrad.errors import ConfigurationError, OperandError, ShapeError
@@ -105,8 +106,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "match"), ERRORS)
 def test_errors(call: Callable[[], Any], error: type[Exception], match: str) -> None:
-    with pytest.raises(error, match=match):
-        call()
+    fails(error, match, call)
 
 
 def test_cond(place: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 from checker import assert_close, host
 from crossing import Row, each_row
 from modes import DERIVATIVES, check_mapped, check_traced, total
+from refusals import fails
 
 import agrad
 from agrad.errors import NotDifferentiableError, OperandError, ShapeError, TracedValueError
@@ -224,8 +225,7 @@ def test_random_draws_differ_from_step_to_step() -> None:
     f = agrad.jit(lambda x: agrad.scan(lambda c, v: (c, v + agrad.random.normal(draws.key())), x[0], x)[1])
     assert len(set(host(f(np.zeros(4))).tolist())) == 4
     loop = lambda x: agrad.while_loop(lambda v: v < 3, lambda v: v + agrad.random.uniform(draws.key()), x)  # noqa: E731
-    with pytest.raises(TracedValueError, match="the state of a Generator inside jit"):
-        agrad.jit(loop)(np.asarray(0.0))
+    fails(TracedValueError, "the state of a Generator inside jit", lambda: agrad.jit(loop)(np.asarray(0.0)))
 
 
 # ---------------------------------------------------------------- errors
@@ -251,8 +251,7 @@ ERRORS: list[tuple[Function, type[Exception], str]] = [
 
 @pytest.mark.parametrize(("f", "error", "match"), ERRORS)
 def test_errors(f: Function, error: type[Exception], match: str) -> None:
-    with pytest.raises(error, match=match):
-        agrad.jit(f)(X)
+    fails(error, match, lambda: agrad.jit(f)(X))
 
 
 def test_writes_to_values_from_outside_are_errors() -> None:
@@ -272,8 +271,7 @@ def test_writes_to_values_from_outside_are_errors() -> None:
         return b
 
     for f in (lambda x: agrad.scan(step, x, x)[0], own, operand):
-        with pytest.raises(TracedValueError, match=r"Write to a copy, y = x \+ 0"):
-            agrad.jit(f)(X)
+        fails(TracedValueError, r"Write to a copy, y = x \+ 0", agrad.jit(f), X)
     assert b.tolist() == [1.0, 2.0, 3.0]
 
     def local(c: Any, v: Any) -> Any:
@@ -284,8 +282,7 @@ def test_writes_to_values_from_outside_are_errors() -> None:
     assert_close(agrad.jit(lambda x: agrad.scan(local, x, x)[0])(X), [2.0, -1.2, 2.0], "a copy")
     kept: list[Any] = []
     agrad.vmap(lambda x: agrad.while_loop(lambda v: v < 9, lambda v: (kept.append(v), v + 1)[1], x))(X)
-    with pytest.raises(TracedValueError, match="was kept and used afterwards"):
-        kept[0] + 1
+    fails(TracedValueError, "was kept and used afterwards", lambda: kept[0] + 1)
 
 
 # ---------------------------------------------------------------- values
@@ -316,8 +313,7 @@ def test_branches_and_loops_do_not_read_values_of_the_trace() -> None:
     root = agrad.jit(lambda m: agrad.cond(m[0, 0] > 0, lambda: agrad.linalg.cholesky(m), lambda: m))
     assert_close(root(-eye), -eye, "not taken")
     assert_close(root(4 * eye), 2 * eye, "taken")
-    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-        agrad.jit(agrad.linalg.cholesky)(-eye)
+    fails(np.linalg.LinAlgError, "not positive definite", lambda: agrad.jit(agrad.linalg.cholesky)(-eye))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -356,8 +352,7 @@ def test_a_mask_in_a_loop(backend: str) -> None:
 
     run = agrad.jit(lambda x: agrad.scan(body, x, x)[0])
     if backend == "jax":
-        with pytest.raises(TracedValueError, match=r"Boolean index.* agrad\.where"):
-            run(x)
+        fails(TracedValueError, r"Boolean index.* agrad\.where", run, x)
     else:
         assert_close(run(x), [1.0, 9.0], "loop")
 

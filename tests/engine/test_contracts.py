@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close
+from refusals import fails
 
 import agrad
 from agrad.errors import DetachError, TracedValueError
@@ -195,8 +196,7 @@ def test_generators_are_copied(how: str) -> None:
     assert twin is not generator and twin.state() == {"seed": 3, "calls": 1}
     assert np.array_equal(twin.key().numpy(), generator.key().numpy())
     assert layer(agrad.ones(3)).shape == (3,)
-    with pytest.raises(TracedValueError, match="copy of a Generator"):
-        agrad.jit(lambda x: COPIES[how](generator))(1.0)
+    fails(TracedValueError, "copy of a Generator", lambda: agrad.jit(lambda x: COPIES[how](generator))(1.0))
 
 
 def test_a_deep_copy_of_a_container_keeps_what_is_one_tensor() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from checker import assert_close, check_all, check_faces, host
 from leaves import leaf
+from refusals import fails
 
 import agrad
 from agrad.engine.tape import SETTINGS
@@ -85,15 +86,11 @@ def test_settings_and_their_defaults(place: Any) -> None:
         check_faces(lambda x, how=how: power_sum(x, **how), [place(X)], rng())
     assert {None, -1, (0,)} <= set(seen)
     assert power_sum(leaf(X), axis=-1).op.settings == {"axis": (1,), "power": 2}
-    with pytest.raises(TypeError, match="strange"):
-        power_sum(X, strange=1)
-    with pytest.raises(TypeError, match=r"power_sum\(\) missing 1 required keyword-only argument: 'axis'"):
-        power_sum_p(X)
+    fails(TypeError, "strange", power_sum, X, strange=1)
+    fails(TypeError, r"power_sum\(\) missing 1 required keyword-only argument: 'axis'", power_sum_p, X)
     for function in (power_sum, power_sum_p):
-        with pytest.raises(TypeError, match=r"power_sum\(\) missing .* 'x'"):
-            function()
-        with pytest.raises(TypeError, match=r"power_sum\(\) takes 1 positional argument but 2"):
-            function(X, 0)
+        fails(TypeError, r"power_sum\(\) missing .* 'x'", function)
+        fails(TypeError, r"power_sum\(\) takes 1 positional argument but 2", function, X, 0)
 
 
 def test_several_outputs(place: Any) -> None:
@@ -232,9 +229,6 @@ def test_two_operations_of_one_name() -> None:
     x = leaf([1.0])
     agrad.sum(two(x) + three(x)).backward()
     assert_close(x.grad, [5.0], "gradient")
-    shadow = agrad.elementwise("exp", lambda g: 7 * g, forward=lambda xp, x, /: 7 * x)
-    assert shadow(x).item() == 7.0
-    assert agrad.exp(x).item() == np.exp(1.0)
     assert "same" not in PRIMITIVES
 
 
@@ -327,8 +321,7 @@ BAD = {
 
 @pytest.mark.parametrize("message", BAD)
 def test_a_definition_that_breaks_the_notation(message: str) -> None:
-    with pytest.raises(PrimitiveDefinitionError, match=message):
-        BAD[message]()
+    fails(PrimitiveDefinitionError, message, BAD[message])
 
 
 def test_kernels_are_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,8 +337,7 @@ def test_kernels_are_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KERNELS, ("numpy", "mine", "forward"), None)
     del KERNELS["numpy", "mine", "forward"]
     kernel("numpy", "mine", "forward")(lambda z: z)
-    with pytest.raises(PrimitiveDefinitionError, match="registered once"):
-        kernel("numpy", "mine", "forward")(lambda x: x)
+    fails(PrimitiveDefinitionError, "registered once", lambda: kernel("numpy", "mine", "forward")(lambda x: x))
     with pytest.raises(PrimitiveDefinitionError, match=r"kernel of mine on numpy: parameters must be among x, got 'z'"):
         mine(np.ones(2))
 

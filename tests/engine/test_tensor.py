@@ -32,8 +32,7 @@ FUNCTIONS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "div
 def apply(name: str, left: Any, right: Any, backend: str) -> Any:
     """An operator of Python; or its function where the library refuses, in its own name, to ask the right operand."""
     if backend == "array_api_strict" and isinstance(right, agrad.Tensor) and not isinstance(left, agrad.Tensor):
-        with pytest.raises(TypeError, match="Expected Array or Python scalar"):
-            getattr(operator, name)(left, right)
+        fails(TypeError, "Expected Array or Python scalar", lambda: getattr(operator, name)(left, right))
         return getattr(agrad, FUNCTIONS[name])(left, right)
     return getattr(operator, name)(left, right)
 
@@ -111,32 +110,12 @@ def test_an_operand_that_agrad_does_not_know_may_answer_itself() -> None:
     assert x * Other() == "mine"
     x += Other()
     assert x == "mine"
-    with pytest.raises(TypeError, match=r"an index must have an integer dtype, got a Tensor of dtype float"):
-        leaf([1.0]) * "text"
-    with pytest.raises(TypeError, match=r"for \+: 'NoneType' and 'Tensor'"):
-        None + leaf([1.0])
-    with pytest.raises(OperandError, match="list"):
-        agrad.add(leaf([1.0]), [1.0])
+    fails(TypeError, r"an index must have an integer dtype, got a Tensor of dtype float", lambda: leaf([1.0]) * "text")
+    fails(TypeError, r"for \+: 'NoneType' and 'Tensor'", lambda: None + leaf([1.0]))
+    fails(OperandError, "list", lambda: agrad.add(leaf([1.0]), [1.0]))
 
 
 # ---------------------------------------------------------------- change in place
-
-
-def test_in_place_on_a_result_is_functional_underneath(backend: str) -> None:
-    x = leaf([1.0, 2.0])
-    y = x * 1
-    before, alias = y.raw, y
-    values = host(before).copy()
-    y += 1
-    y *= x
-    y -= 0.5
-    y /= 2
-    y **= 2
-    assert alias is y
-    assert np.array_equal(host(before), values)
-    agrad.sum(y).backward()
-    inner = ((host(x) + 1) * host(x) - 0.5) / 2
-    assert_close(x.grad, 2 * inner * (2 * host(x) + 1) / 2, "gradient")
 
 
 def test_in_place_on_a_constant(backend: str) -> None:
@@ -213,8 +192,7 @@ def test_truth(backend: str) -> None:
     assert not agrad.asarray([0.0])
     assert leaf(2.0) > 1
     for many in (agrad.ones(2), agrad.ones(0)):
-        with pytest.raises(TypeError, match=r"must have one element.*agrad.any"):
-            bool(many)
+        fails(TypeError, r"must have one element.*agrad.any", bool, many)
 
 
 def test_length_and_iteration(backend: str) -> None:
@@ -224,8 +202,7 @@ def test_length_and_iteration(backend: str) -> None:
     agrad.sum(first * 2 + second * 3).backward()
     assert_close(x.grad, [[2.0, 2.0], [3.0, 3.0]], "gradient")
     for take in (len, iter, list):
-        with pytest.raises(TypeError, match=r"of a Tensor of shape \(\) is not defined"):
-            take(leaf(1.0))
+        fails(TypeError, r"of a Tensor of shape \(\) is not defined", take, leaf(1.0))
     assert 3.0 in x
     assert 9.0 not in x
 
@@ -285,13 +262,11 @@ def test_copies_of_leaves_and_constants(copied: Any) -> None:
         agrad.sum(other * other).backward()
         assert_close(x.grad, [8.0, 16.0], "the gradient through the copy of a result")
     else:
-        with pytest.raises(DetachError, match=r"\.detach\(\)"):
-            copied(x * 2)
+        fails(DetachError, r"\.detach\(\)", lambda: copied(x * 2))
 
 
 def test_operations_of_two_libraries_in_setitem_and_getitem() -> None:
     x = agrad.ones(3, backend="array_api_strict")
     with pytest.raises(MixedBackendsError, match=r"[Mm]ove"):
         x[0] = np.ones(())
-    with pytest.raises(MixedBackendsError, match=r"[Mm]ove"):
-        agrad.ones(3)[agrad.asarray([0], backend="array_api_strict")]
+    fails(MixedBackendsError, r"[Mm]ove", lambda: agrad.ones(3)[agrad.asarray([0], backend="array_api_strict")])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jit_help import in_threads
+from refusals import fails
 
 import agrad
 from agrad.jit.lower.cuda import graphs
@@ -290,8 +291,7 @@ def test_where_all_fail_the_product_is_refused_unless_memory_is_short(
     x, w = factors((4, 3), (3, 5))
     with monkeypatch.context() as patch:
         failing(lt, patch, {0: 13, 1: cublaslt.ALLOC_FAILED, 2: 15})
-        with pytest.raises(CublasLtError, match=r"cublasLtMatmul: .*\(3\)"):
-            lt.attempt(x, w)
+        fails(CublasLtError, r"cublasLtMatmul: .*\(3\)", lt.attempt, x, w)
     assert not lt.refused
     with monkeypatch.context() as patch:
         failing(lt, patch, {0: 13, 1: 13, 2: 15})
@@ -312,8 +312,7 @@ def test_an_algorithm_without_memory_for_its_workspace_is_left_out(
         check(lt.attempt(x, w), x, w)
         assert set(used(called)) == {0, 2}
         failing(lt, monkeypatch, {0: 13, 2: 13})
-        with pytest.raises(cupy.cuda.memory.OutOfMemoryError, match="Out of memory"):
-            lt.attempt(x[1:], w)
+        fails(cupy.cuda.memory.OutOfMemoryError, "Out of memory", lambda: lt.attempt(x[1:], w))
     assert not lt.refused
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from captures import CASES, Layer, Plain, X, close
+from refusals import fails
 
 import agrad
 from agrad import nn
@@ -32,8 +33,7 @@ def test_what_changes_between_calls_is_seen(name: str) -> None:
 def test_what_is_written_inside_is_an_error(name: str) -> None:
     write = CASES[name]().write
     assert write is not None
-    with pytest.raises(TracedValueError, match="while it was traced"):
-        agrad.jit(lambda x: (write(x), x)[1])(X)
+    fails(TracedValueError, "while it was traced", lambda: agrad.jit(lambda x: (write(x), x)[1])(X))
 
 
 def test_a_log_that_no_code_names_costs_nothing() -> None:

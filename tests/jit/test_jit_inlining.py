@@ -39,8 +39,11 @@ def turned(x: Any) -> Any:
 
 def moved(x: Any) -> Any:
     """Parts, in both directions, whose gradients are added at their positions."""
-    y = agrad.sum(agrad.sin(x[:, 1:] * x[:, :-1]) + x[::-1, ::2][:, :1] * agrad.exp(x[:1, -1:]))
-    return y + agrad.sum(agrad.max(agrad.stack([x[0], x[1], x[1]]), axis=0)) * agrad.sum(x[0, 0] * x[-1, -1])
+    return agrad.sum(agrad.sin(x[:, 1:] * x[:, :-1]) + x[::-1, ::2][:, :1] * agrad.exp(x[:1, -1:]))
+
+
+def chosen(x: Any) -> Any:
+    return agrad.sum(agrad.max(agrad.stack([x[0], x[1], x[1]]), axis=0)) * agrad.sum(x[0, 0] * x[-1, -1])
 
 
 def pooled(x: Any) -> Any:
@@ -95,7 +98,7 @@ def single_values(x: Any) -> Any:
 
 FUNCTIONS: dict[str, Function] = {
     **{f.__name__: f for f in (turned, moved, read_twice, overwritten, alike, single_values)},
-    **{f"gradient of {f.__name__}": agrad.grad(f) for f in (moved, pooled, averaged, attended)},
+    **{f"gradient of {f.__name__}": agrad.grad(f) for f in (moved, chosen, pooled, averaged, attended)},
     "second derivatives": agrad.grad(lambda x: agrad.sum(agrad.grad(moved)(x) ** 2)),
     "a map": agrad.vmap(agrad.grad(lambda x: agrad.sum(agrad.reshape(x.T, (-1,))[1:] ** 3))),
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad import nn
@@ -53,5 +54,4 @@ def test_state_that_each_trace_replaces_unseen_ends_the_traces(make: Any, use: A
         hidden.set(make())
         return use(kept, x)
 
-    with pytest.raises(ConfigurationError, match="creates new state each time it is traced"):
-        agrad.jit(f)(np.ones(()))
+    fails(ConfigurationError, "creates new state each time it is traced", lambda: agrad.jit(f)(np.ones(())))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jit_help import descent, draw, rounded
+from refusals import fails
 
 import agrad
 from agrad import nn, optim
@@ -120,8 +121,7 @@ def test_masks_and_sums(lt: Lt) -> None:
 @pytest.mark.needs("cupy")
 def test_a_status_is_an_error_that_names_function_and_status(lt: Lt) -> None:
     x, w = on_gpu(draw("float32", 4, 3)), on_gpu(draw("float64", 3, 5))
-    with pytest.raises(CublasLtError, match=r"cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_\w+ \(\d+\)"):
-        lt.product(x, w)
+    fails(CublasLtError, r"cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_\w+ \(\d+\)", lt.product, x, w)
     task = cublaslt.Task(lt.library, cublaslt.COMPUTE_32F, cublaslt.REAL["f"])
     with pytest.raises(CublasLtError, match=r"cublasLtMatmulDescSetAttribute: CUBLAS_STATUS_INVALID_VALUE \(7\)"):
         task.set(cublaslt.AUX_LD, cublaslt.c_int(128))
@@ -245,8 +245,7 @@ def test_cublaslts_own_lack_of_memory_is_an_error_and_no_refusal(lt: Lt, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(lt, "product", short)
-        with pytest.raises(CublasLtError, match=r"cublasLtMatmul: .*\(3\)"):
-            lt.attempt(x, w)
+        fails(CublasLtError, r"cublasLtMatmul: .*\(3\)", lt.attempt, x, w)
     assert not lt.refused
     assert lt.attempt(x, w) is not None
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jit_help import close, descent, in_threads, same_training
+from refusals import fails
 
 import agrad
 from agrad import nn, optim
@@ -172,8 +173,7 @@ def test_values_that_leave_a_trace_by_the_side_door() -> None:
         return x
 
     f(X)
-    with pytest.raises(TracedValueError, match="Return it"):
-        kept.get() + 1
+    fails(TracedValueError, "Return it", lambda: kept.get() + 1)
 
 
 @pytest.mark.parametrize(
@@ -190,10 +190,8 @@ def test_values_that_leave_a_trace_by_the_side_door() -> None:
     ],
 )
 def test_values_that_steer_python(steer: Any) -> None:
-    with pytest.raises(TracedValueError, match="traced"):
-        agrad.jit(steer)(X)
-    with pytest.raises(TracedValueError, match="traced"):
-        agrad.jit(agrad.grad(lambda x: agrad.sum(agrad.asarray(steer(x)))))(X)
+    fails(TracedValueError, "traced", lambda: agrad.jit(steer)(X))
+    fails(TracedValueError, "traced", lambda: agrad.jit(agrad.grad(lambda x: agrad.sum(agrad.asarray(steer(x)))))(X))
 
 
 def test_state_is_as_it_was_where_the_function_raises() -> None:
@@ -207,8 +205,7 @@ def test_state_is_as_it_was_where_the_function_raises() -> None:
         optimizer.step()
         raise RuntimeError("in the middle")
 
-    with pytest.raises(RuntimeError, match="in the middle"):
-        step(X)
+    fails(RuntimeError, "in the middle", step, X)
     assert all(p.data is a and type(p) is agrad.Tensor for p, a in zip(model.parameters(), arrays, strict=True))
     assert all(p.grad is None for p in model.parameters())
     assert optimizer.steps == 0

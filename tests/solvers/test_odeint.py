@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close
+from refusals import fails
 
 import agrad
 from agrad.errors import ConfigurationError, ConvergenceError, DtypeError, ShapeError
@@ -256,8 +257,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "match"), ERRORS)
 def test_errors(call: Any, error: type[Exception], match: str) -> None:
-    with pytest.raises(error, match=match):
-        call()
+    fails(error, match, call)
 
 
 def test_a_greatest_step() -> None:

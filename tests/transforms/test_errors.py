@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad.errors import (
@@ -202,8 +203,7 @@ MAPS: Rows = [
 
 @pytest.mark.parametrize(("call", "error", "match"), [*RESULTS, *ARGUMENTS, *MAPS])
 def test_errors_say_what_to_change(call: Callable[[], Any], error: type[Exception], match: str) -> None:
-    with pytest.raises(error, match=match):
-        call()
+    fails(error, match, call)
 
 
 def test_errors_inside_of_maps_say_so() -> None:

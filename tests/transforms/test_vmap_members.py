@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import host
+from refusals import fails
 
 import agrad
 from agrad.errors import ShapeError, TracedValueError
@@ -123,9 +124,9 @@ def test_every_function_of_any_rank(section: str) -> None:
         if LEFT_OUT.fullmatch(name) or READS_VALUES.fullmatch(name):
             continue
         seen += 1
-        mixed = itertools.product(SHAPES[: TAKEN[count]], repeat=count)
+        mixed = list(itertools.product(SHAPES[: TAKEN[count]], repeat=count))
         for shapes in dict.fromkeys([*mixed, *[(shape,) * count for shape in SHAPES]]):
-            for in_axes in ways(count):
+            for in_axes in ways(count)[: None if shapes in mixed else 1]:
                 args = [drawn(s, rng) if a == 0 else drawn(s, rng)[0] for s, a in zip(shapes, in_axes, strict=True)]
                 with np.errstate(all="ignore"):
                     if found := difference(f, args, in_axes, np.asarray):
@@ -173,8 +174,7 @@ def last_sum(xp: Any, x: Any, /, *, axis: int) -> Any:
 def test_negative_axes_of_an_operation_count_from_the_last() -> None:
     x = np.arange(6.0).reshape(2, 3)
     np.testing.assert_allclose(agrad.vmap(lambda v: last_sum(v, axis=-1))(x), x.sum(axis=1))
-    with pytest.raises(ValueError, match="axis -2 is out of bounds"):
-        agrad.vmap(lambda v: last_sum(v, axis=-2))(np.ones((3, 3)))
+    fails(ValueError, "axis -2 is out of bounds", lambda: agrad.vmap(lambda v: last_sum(v, axis=-2))(np.ones((3, 3))))
 
 
 def test_an_operation_says_how_many_axes_it_takes() -> None:
