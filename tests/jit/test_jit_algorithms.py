@@ -194,17 +194,6 @@ def test_each_kind_of_product_and_each_alignment_has_its_own(lt: Lt, called: Spi
     assert len(lt.plans) == 6
 
 
-def test_factors_without_a_layout_are_copied_at_each_call(lt: Lt) -> None:
-    x, w = factors((4, 6), (6, 10))
-    for scale in (1, 2):
-        check(lt.attempt(scale * x[:, ::2], w[::2, ::2]), scale * x[:, ::2], w[::2, ::2])
-        given = (scale * x)[:, ::2], w[::2, ::2]
-        check(lt.attempt(*given), *given)
-    batch = lt.attempt(x[:, ::2], w.reshape(2, 3, 10)[:, :, ::2])
-    assert batch is not None
-    np.testing.assert_allclose(batch[0].get(), x.get()[:, ::2] @ w.get().reshape(2, 3, 10)[:, :, ::2], rtol=1e-5)
-
-
 def test_nothing_is_timed_without_being_asked_for(lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", "2")
     x, w = factors((4, 3), (3, 5))

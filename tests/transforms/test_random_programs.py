@@ -12,7 +12,7 @@ import pytest
 from random_programs import outcomes_of, ways_of
 from random_programs.comparing import Undecided, Wrong, slope_is
 from random_programs.outcomes import OK, REFUSED, UNDECIDED, UNFIT, WRONG, run
-from random_programs.program import CONSTANT, INPUT, OPERATIONS, Program, Step, generate
+from random_programs.program import INPUT, OPERATIONS, Program, Step, generate
 from random_programs.reduce import reduce_failure, script
 from random_programs.steps import World, first_fault
 from random_programs.ways import WAYS
@@ -134,25 +134,3 @@ def test_kinks_are_undecided() -> None:
     with pytest.raises(Wrong, match="sine: nan, by finite differences 1"):
         slope_is(lambda t: float(np.sin(t)), np.nan, 1.0, 1e-6, "sine")
     fails(Undecided, "kink: differences give", lambda: slope_is(lambda t: float(abs(t + 1e-6)), 1.0, 1.0, 1e-6, "kink"))
-
-
-def test_a_program_is_printed_as_it_runs() -> None:
-    steps = (
-        Step(0, INPUT, (), {"value": np.array([[0.5, 1.0], [1.5, 2.0]])}),
-        Step(1, CONSTANT, (), {"value": np.array([2.0, 3.0])}),
-        Step(2, "{xp}.multiply({0}, {1})", (0, 1), {"xp": "np"}),
-        Step(3, "{0}[{index}] = {1}", (2, 1), {"index": "0"}),
-        Step(4, "{0}.sum(axis={axis})", (2,), {"axis": 0}),
-    )
-    program = Program(steps, (4, 2))
-    assert program.source() == (
-        "def program(v0):\n"
-        "    v1 = np.array([2.0, 3.0])\n"
-        "    v2 = np.multiply(v0, v1)\n"
-        "    v2[0] = v1\n"
-        "    v4 = v2.sum(axis=0)\n"
-        "    return v4, v2, \n"
-    )
-    total, product = program.function(agrad)(*program.values())
-    assert product.tolist() == [[2.0, 3.0], [3.0, 6.0]]
-    assert total.tolist() == [5.0, 9.0]
