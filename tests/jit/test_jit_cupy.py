@@ -13,8 +13,6 @@ import agrad
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.compile import PASSES, TARGETS
 from agrad.jit.lower.cuda import source as cuda_source
-from agrad.jit.lower.cuda.program import group_function
-from agrad.jit.lower.numpy.groups import group_function as numpy_group_function
 from agrad.jit.passes.fusion import Group
 from agrad.jit.program import Instruction, Program, Variable, interpret
 from agrad.kernels.cupy import expressions
@@ -92,54 +90,6 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[str], tuple[Any, ...]]]] = 
         lambda t: (draw("float64", 77),),
     ),
 }
-
-
-@pytest.fixture
-def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Run a group on CuPy's arrays, by few blocks, so that threads take more than one turn."""
-    import cupy
-
-    monkeypatch.setattr(cuda_source, "BLOCKS", 3)
-
-    def run(group: Group, *given: Any) -> list[np.ndarray]:
-        on_gpu = [cupy.asarray(x) if isinstance(x, np.ndarray) else x for x in given]
-        return [host(x) for x in group_function(group)(*on_gpu)]
-
-    return run
-
-
-@pytest.mark.needs("cupy")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("case", CASES)
-def test_generated_kernels_compute_what_numpy_does(launch: Callable[..., Any], case: str, dtype: str) -> None:
-    import cupy
-
-    function, make = CASES[case]
-    args = make(dtype)
-    found = groups(program_of(function, *args))
-    assert found
-    rng = np.random.default_rng(3)
-    for group in found:
-        assert all(i.results[0].shape == () or cuda_source.has_cuda_expression(i) for i in group.program.instructions)
-        inputs: list[Any] = []
-        for v in group.program.inputs:
-            x = 0.7 if v.on_host else rng.normal(size=v.shape).astype(v.dtype)
-            inputs.append(x)
-        expected = numpy_group_function(group)(*inputs)
-        shifted = []  # not aligned for packs
-        for x in inputs:
-            if np.ndim(x):
-                room = cupy.empty(x.size + 1, x.dtype)
-                room[1:] = cupy.asarray(x.reshape(-1))
-                shifted.append(room[1:].reshape(x.shape))
-            else:
-                shifted.append(x)
-        for given in (inputs, shifted):
-            for a, b, v in zip(launch(group, *given), expected, group.program.outputs, strict=True):
-                assert a.dtype == v.dtype
-                assert a.shape == v.shape
-                digits = 300 * np.finfo(dtype).eps
-                np.testing.assert_allclose(a, b, rtol=digits, atol=digits)
 
 
 @pytest.mark.needs("cupy")
