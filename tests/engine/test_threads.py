@@ -73,12 +73,13 @@ def test_backward_passes_through_one_graph_that_is_retained() -> None:
 
 
 def test_first_calls_of_one_operation_at_once() -> None:
-    """An operation's code is generated at its first call: several first calls at once are all right."""
+    """An operation's code is generated at its first call: several at once are all right, in maps and second order."""
     for _ in range(20):
         fresh = agrad.elementwise("fresh", lambda g, x: 3 * g * x * x, forward=lambda xp, x, /: x**3)
-        found = at_once(lambda i, f=fresh: agrad.grad(lambda x: agrad.sum(f(x)))(np.full(2, 1.0 + i)))
-        for i, g in enumerate(found):
-            assert_close(g, np.full(2, 3.0 * (1 + i) ** 2), f"gradient in thread {i}")
+        second = agrad.vmap(agrad.hessian(lambda x, f=fresh: agrad.sum(f(x))))
+        found = at_once(lambda i, f=second: f(np.full((2, 2), 1.0 + i)))
+        for i, matrices in enumerate(found):
+            assert_close(matrices, np.stack([6.0 * (1 + i) * np.eye(2)] * 2), f"second derivatives in thread {i}")
 
 
 def test_a_new_thread_records_though_its_maker_does_not() -> None:

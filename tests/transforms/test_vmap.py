@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from checker import assert_close
 from modes import check_mapped
+from refusals import fails
 from tensors import draw
 
 import agrad
-from agrad.errors import (
-    RuleError,
-)
+from agrad.errors import MissingRuleError, RuleError
 from agrad.registry import PRIMITIVES
 
 
@@ -199,6 +198,12 @@ def test_a_loop_over_members() -> None:
     assert_close(agrad.vmap(f)(x), x**3, "a loop")
     assert_close(agrad.vmap(agrad.grad(lambda x: agrad.sum(f(x))))(x), 3 * x**2, "its gradient")
     assert agrad.vmap(f)(draw(0, 2)).shape == (0, 2)
+    ends = agrad.primitive(lambda xp, x, /: (xp.min(x), xp.max(x)), name="ends", out=("low", "high"), batch="loop")
+    low, high = agrad.vmap(ends)(x)
+    assert_close(low, x.min(1), "of several results")
+    assert_close(high, x.max(1), "of several results")
+    seven = agrad.primitive(lambda xp, x, /: xp.reshape(x, (7,)), name="seven", batch="loop")
+    fails(MissingRuleError, "seven: the batch must not be empty", agrad.vmap(seven), draw(0, 2))
 
 
 def test_a_rule_of_names() -> None:
