@@ -113,8 +113,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         places = crossing.places(backends, mark.kwargs["elsewhere"]) if placed else ["numpy"]
         round_ = None if config.getoption("--thorough") else round_
         few = config.getoption("--few")
-        pairs = crossing.crossed(name, mark.args[0], places, round_, mark.kwargs["whole"], few)
-        _parametrize_with_cases(metafunc, list(pairs), placed)
+        pairs = list(crossing.crossed(name, mark.args[0], places, round_, mark.kwargs["whole"], few))
+        if mark.kwargs["on_numpy"] and "numpy" in places and round_ is not None:
+            pairs += [("numpy", case) for place, case in pairs if place != "numpy"]
+        _parametrize_with_cases(metafunc, pairs, placed)
     elif placed:
         if not config.getoption("--thorough"):
             others = [b for b in backends if b != "numpy"]

@@ -32,12 +32,15 @@ class Named(Protocol):
     slow: bool
 
 
-def each(cases: Sequence[Named], *, whole: bool = False, elsewhere: bool = False) -> pytest.MarkDecorator:
+def each(
+    cases: Sequence[Named], *, whole: bool = False, elsewhere: bool = False, on_numpy: bool = False
+) -> pytest.MarkDecorator:
     """Run a test of ``case`` on a part of the cases, or on all with ``whole``.
 
-    A test that has the fixture ``backend`` or ``place`` is given a backend too; with ``elsewhere`` any but NumPy.
+    A test that has the fixture ``backend`` or ``place`` is given a backend too; with ``elsewhere`` any but NumPy, with
+    ``on_numpy`` NumPy too.
     """
-    return pytest.mark.cases(tuple(cases), whole=whole, elsewhere=elsewhere)
+    return pytest.mark.cases(tuple(cases), whole=whole, elsewhere=elsewhere, on_numpy=on_numpy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +57,9 @@ class Row:
 
 
 def each_row(rows: Mapping[str, Any], *, elsewhere: bool = False) -> pytest.MarkDecorator:
-    """Run a test of ``case`` on all values of a table, each on one backend in a round."""
-    return each([Row(name, value) for name, value in rows.items()], whole=True, elsewhere=elsewhere)
+    """Run a test of ``case`` on all values of a table, each on one backend in a round, and on NumPy."""
+    made = [Row(name, value) for name, value in rows.items()]
+    return each(made, whole=True, elsewhere=elsewhere, on_numpy=not elsewhere)
 
 
 def places(backends: Sequence[Any], elsewhere: bool = False) -> list[Any]:
