@@ -65,6 +65,10 @@ ARGUMENTS: dict[str, tuple[Callable[..., Any], dict[str, Any], Calls, list[str]]
         scaled, {}, lambda: [(ones(3), 1, {"a": ones(2)}), (ones(3), 1, {"a": ones(2), "b": ones(2)})],
         ["structure of params: key 'b' new"],
     ),
+    "a part": (
+        first_part, {}, lambda: [(ones(3), 1, {"a": [ones(2), 1.0]}), (ones(3), 1, {"a": [ones(2), [1.0]]})],
+        ["structure of params['a'][1]: an array or a value -> list"],
+    ),
     "inside": (
         first_part, {}, lambda: [(ones(3), 1, {"a": [ones(2), ones(2)]}), (ones(3), 1, {"a": [ones(2), ones(1)]})],
         [f"params['a'][1]: {F32}[2] -> {F32}[1]"],

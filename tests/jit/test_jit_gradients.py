@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import descent
+from jit_help import descent, same_steps
 
 import agrad
 from agrad import nn, optim
@@ -122,6 +122,15 @@ def test_programs_share_gradients_that_are_computed_late() -> None:
         step(*batches[0])
         found.append([*norms, measure().item()])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+def test_a_step_that_reads_the_last_gradient(backend: str) -> None:
+    def made() -> Any:
+        w = agrad.ones((128, 80), dtype=agrad.float32, requires_grad=True)
+        train = descent(optim.SGD([w], lr=0.01, momentum=0.9), lambda x: agrad.sum((x @ w) ** 2), "first")
+        return lambda x: (0.0 if w.grad is None else agrad.sum(w.grad), train(x))[0]
+
+    same_steps(made, agrad.full((2, 128), 0.01, dtype=agrad.float32), rtol=1e-4)
 
 
 def set_to_none(w: Any) -> None:

@@ -146,6 +146,14 @@ def test_buffers_are_written_back() -> None:
     assert type(jitted.mean) is agrad.Tensor
 
 
+def test_replaced_layers_and_parameters_are_seen() -> None:
+    model = network()
+    forward, bias = agrad.jit(model), agrad.asarray(np.ones(8, np.float32), requires_grad=True)
+    for change in (list, lambda: model.__setitem__(3, nn.Linear(8, 2)), lambda: setattr(model[0], "bias", bias)):
+        change()
+        close(forward(agrad.asarray(X)), model(agrad.asarray(X)), rtol=1e-6)
+
+
 def test_arguments_that_require_a_gradient() -> None:
     """Gradients made inside the function are added to the caller's own leaves; leaves of the same kind share it."""
 
