@@ -7,7 +7,6 @@ import pytest
 from refusals import fails, refuses
 
 import agrad
-from agrad import random
 from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError, TracedValueError
 
 X = np.random.default_rng(0).standard_normal((5, 3))
@@ -45,20 +44,6 @@ def test_derivatives_by_a_python_number() -> None:
         if name in ("grad", "by the second", "value_and_grad", "in a container", "jvp"):
             assert program.cache_info().misses == 1, name
     fails(DtypeError, r"Write 2\.0", lambda: agrad.jit(agrad.grad(lambda a: a * 3.0))(2))
-
-
-def test_a_generator_of_keys_goes_on_from_call_to_call() -> None:
-    plain, traced = random.Generator(3), random.Generator(3)
-
-    @agrad.jit
-    def draw(x: Any) -> Any:
-        return x + random.normal(traced.key(), (5, 3)) * random.uniform(traced.key(), (5, 3))
-
-    for _ in range(3):
-        right = X + random.normal(plain.key(), (5, 3)) * random.uniform(plain.key(), (5, 3))
-        np.testing.assert_allclose(draw(X).numpy(), right.numpy(), rtol=1e-15)
-    assert draw.cache_info().misses == 1
-    assert traced.state() == plain.state()
 
 
 def test_signatures_and_the_cache() -> None:
