@@ -146,7 +146,7 @@ def training_step(name: str, precision: str | None) -> tuple[Callable[..., Any],
 # ------------------------------------------------------------------ counting
 
 
-_KERNEL = re.compile(r"cublasLt \S+(?: m\d+ n\d+ k\d+)?(?: of \d+)?(?: tf32| b?f16)?|\S+")
+_KERNEL = re.compile(r"cublasLt \S+(?: m\d+ n\d+ k\d+)?(?: of \d+)?(?: tf32| b?f16)?(?: narrow)?|\S+")
 """The name of a kernel in a trace. Names of products contain their sizes and precision."""
 
 

@@ -87,7 +87,7 @@ TARGETS: dict[str, Target] = {
             ("simpler operations", simplified),
             DEAD_CODE,
             IN_PLACE,
-            ("operations written out", decomposed(0, is_written_out)),
+            ("operations written out", decomposed(0, is_written_out, rules=True)),
             ("convolutions as products", products_where_available),
             ("products with epilogues", epilogues_where_available),
             ("operands of products next to each other", with_contiguous_operands),

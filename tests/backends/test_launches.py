@@ -88,7 +88,8 @@ def short(name: str) -> str:
 def nodes_of(line: str) -> list[str]:
     """What the launch of a graph says that it holds."""
     listed = re.sub(r" <<<[^>]*>>>", "", line.partition(": ")[2])
-    return [short(name) for name in re.findall(r"cublasLt \S+(?: m\d+ n\d+ k\d+)?|\S+", listed)]
+    product = r"cublasLt \S+(?: m\d+ n\d+ k\d+)?(?: b?f16)?(?: narrow)?"
+    return [short(name) for name in re.findall(rf"{product}|\S+", listed)]
 
 
 def asked_of_cuda(step: Callable[..., Any]) -> tuple[list[str], list[str], dict[str, int]]:
@@ -156,6 +157,23 @@ def test_a_step_in_float16_is_one_graph() -> None:
     assert asked == [*COPIED_IN, "graph", *COPIED_OUT]
     assert [name for name in nodes if name.startswith(("updates", "finish"))] == ["finish", "updates_4", "updates_4"]
     assert counted["graphs"] == 1
+    check_nothing_waits(counted)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_step_in_bfloat16_rounds_all_weights_at_once(monkeypatch: pytest.MonkeyPatch, narrow: bool) -> None:
+    """Where cuBLASLt adds a float32 bias before it rounds, products round what only products read."""
+    monkeypatch.setattr(products, "lt_of", cache(lambda device: products.Lt()))
+    monkeypatch.setenv("CUPY_ON_CPU_LT_WIDE_BIAS", str(int(narrow)))
+    _, nodes, counted = asked_of_cuda(agrad.jit(training_step("SGD"), precision="bfloat16"))
+    first = ["cublasLt RELU_AUX_BIAS bf16 narrow"] if narrow else ["cublasLt RELU_AUX_BIAS bf16", "group_4"]
+    last = ["cublasLt DRELU_BGRAD bf16", "cublasLt DEFAULT bf16"]
+    assert nodes == [
+        *("group_4", *first, *first, "cublasLt BIAS bf16"),
+        *("softmax_cross_entropy", "cupy_copy", "softmax_cross_entropy_vjp", "group_rows"),
+        *(*last, "group_4", *last, "group_4", "cublasLt DEFAULT bf16"),
+        *("updates_4", "cupy_mean"),
+    ]
     check_nothing_waits(counted)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import descent, draw, rounded
+from jit_help import close as close_leaves
+from jit_help import descent, draw, names, rounded
 from refusals import fails
 
 import agrad
@@ -361,6 +362,73 @@ def test_narrow_products_by_cublaslt_and_by_what_it_refuses(lt: Lt) -> None:
             lt.refused = {lt_products._key(*factors, bias, **settings): "" for bias in (None, b)}
             close(run(*given), expected, 1e-6)
             lt.refused = {}
+
+
+def narrow_results(x: Any, w: Any, c: Any, b: Any, g: Any) -> Any:
+    """Products that only products read: of rows, batches and views, with a ReLU and its derivative."""
+
+    def f(x: Any, w: Any) -> Any:
+        y = agrad.relu(agrad.matmul(agrad.matmul(x, w), c))
+        z = agrad.permute_dims(agrad.reshape(agrad.matmul(y, w), (*y.shape[:2], 2, -1)), (0, 2, 1, 3))
+        return agrad.matmul(agrad.reshape(agrad.matmul(z, agrad.matrix_transpose(z)), (-1, y.shape[1])), b)
+
+    y, pull = agrad.vjp(f, x, w)
+    return y, *pull(g)
+
+
+def affine_results(x: Any, w: Any, c: Any, b: Any, g: Any) -> Any:
+    return agrad.matmul(agrad.relu(agrad.linear(x, w, b[0, : w.shape[1]])), c)
+
+
+@pytest.mark.needs("cupy", "cupy_on_cpu")
+@pytest.mark.parametrize("refused", ["", "RELU_AUX", "DRELU", "DEFAULT,RELU,RELU_AUX,DRELU"])
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_products_that_only_products_read_are_rounded_once(
+    lt: Lt, monkeypatch: pytest.MonkeyPatch, precision: Any, refused: str
+) -> None:
+    """The numbers are those of float32 products and roundings, bit for bit."""
+    monkeypatch.setenv("CUPY_ON_CPU_LT_REFUSES", refused)
+    given = [on_gpu(draw("float32", *shape)) for shape in ((2, 5, 4), (4, 4), (4, 4), (5, 6), (20, 6))]
+    for f, wide_bias, expected in (
+        (narrow_results, "0", {"matmul_relu_mask_rounded", "matmul_masked_rounded", "matmul_rounded"}),
+        (affine_results, "0", set()),
+        (affine_results, "1", {"linear_relu_rounded"}),
+    ):
+        monkeypatch.setenv("CUPY_ON_CPU_LT_WIDE_BIAS", wide_bias)
+        lt.known.clear()
+        lt.refused.clear()
+        jitted = agrad.jit(f, precision=precision)
+        with monkeypatch.context() as patch:
+            patch.setattr(cuda_products, "with_narrow_results", lambda program, adds_bias: program)
+            right = agrad.jit(f, precision=precision)(*given)
+        made = names(jitted.lower(*given).stages[-1][1])
+        assert {name for name in made if name.endswith("_rounded")} == expected
+        for _ in range(3):
+            close_leaves(jitted(*given), right, rtol=0)
+
+
+@pytest.mark.needs("cupy", "cupy_on_cpu")
+@pytest.mark.parametrize("char", ["e", "H"])
+def test_a_bias_is_added_before_the_rounding_only_if_the_device_does(
+    lt: Lt, monkeypatch: pytest.MonkeyPatch, char: str
+) -> None:
+    dtype, way = np.dtype(char), cupy_narrow_matmul({"e": "float16", "H": "bfloat16"}[char])
+    assert not lt.adds_before_rounding(dtype)
+    monkeypatch.setenv("CUPY_ON_CPU_LT_WIDE_BIAS", "1")
+    lt.known.clear()
+    lt.refused.clear()
+    assert lt.adds_before_rounding(dtype)
+    product = lt.product
+
+    def early(x: Any, weight: Any, bias: Any, **settings: Any) -> Any:
+        """Round the bias first, as a library would that ignores its dtype."""
+        narrow = way.narrow(bias)
+        wide = narrow.astype(np.float32) if char == "e" else (narrow.astype(np.uint32) << 16).view(np.float32)
+        return product(x, weight, wide, **settings)
+
+    monkeypatch.setattr(lt, "product", early)
+    lt.known.clear()
+    assert not lt.adds_before_rounding(dtype)
 
 
 @pytest.mark.needs("cupy")

@@ -16,7 +16,7 @@ from agrad.jit.passes.algebra import without_broadcasts
 from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.fusion import LARGE, Group
 from agrad.jit.passes.tiling import is_reshape, reduction_of, splits_of
-from agrad.jit.program import Instruction, Program, Variable, works_by_element
+from agrad.jit.program import Instruction, Program, Variable, rule_of, works_by_element
 from agrad.jit.trace import Trace, shape_of_result
 from agrad.registry import namespace
 
@@ -100,12 +100,13 @@ Test = Callable[[Instruction], bool]
 
 
 def decomposed(
-    minimum: int = LARGE, fits: Test | None = None, unless: Test = lambda i: False
+    minimum: int = LARGE, fits: Test | None = None, unless: Test = lambda i: False, rules: bool = False
 ) -> Callable[[Program], Program]:
     """Return the pass that decomposes operations on arrays of ``minimum`` bytes.
 
     fits: a test for the instructions of a definition, by default true for those that fit groups of rows on NumPy.
-    unless: a test for operations that are kept, such as those with a kernel.
+    unless: a test for operations that are kept, such as those with a kernel. rules: decompose the rules of such
+    operations, too.
     """
     fits = fits or _is_of_rows
 
@@ -114,7 +115,9 @@ def decomposed(
         constants = program.constants
         for instruction in program.instructions:
             body = None
-            if instruction.operation.decompose and not unless(instruction):
+            rule = rule_of(instruction) if rules and instruction.operation.kind != "elementwise" else None
+            operation = instruction.operation if rule is None else rule[0]
+            if operation.decompose and not unless(instruction):
                 body = _parts(instruction, minimum, fits)
             if body is None:
                 kept.append(instruction)

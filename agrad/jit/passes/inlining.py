@@ -105,9 +105,14 @@ class _Inlining:
         return isinstance(group, Group) and not group.overwrites and all(v.size for v in root.reads())
 
     def _is_one_of_several(self, root: Instruction) -> bool:
-        """Return True for a group that one kernel may compute together with others."""
+        """Return True for a group that one kernel may compute together with others.
+
+        A single rounding or copy is none: it is better computed with its operand.
+        """
         group = root.operation
-        return isinstance(group, Group) and group.split == len(group.shape) and self.texts[_text(root)] > 1
+        if not isinstance(group, Group) or group.split < len(group.shape) or self.texts[_text(root)] == 1:
+            return False
+        return not is_grouped(group.program.instructions[0]) or len(group.program.instructions) > 1
 
     def _inline(self, at: int, root: Instruction) -> None:
         """Replace an instruction by the group that computes its operands, too."""

@@ -55,13 +55,20 @@ def _is_float32(v: Any) -> bool:
     return isinstance(v, Variable) and not v.on_host and dtype_name(v.dtype) == "float32"
 
 
+def _is_whole_view(instruction: Instruction) -> bool:
+    """Return True for a view of one float32 array, with all its elements."""
+    operation, operands = instruction.operation, instruction.operands
+    moves = operation.is_own and operation.is_view and operation.kind != "elementwise"
+    return moves and len(operands) == 1 and _is_float32(operands[0]) and operands[0].size <= instruction.results[0].size
+
+
 def with_precision(program: Program, matmuls: Mapping[str, Callable[[str], NarrowMatmul]]) -> Program:
     """Round the float32 operands of products to ``notes["precision"]``.
 
     matmuls: by the name of a backend, the function from a dtype's name to the backend's ``NarrowMatmul``. Raises
     ``ConfigurationError`` if there are products and their backend does not have the dtype. An array is rounded once,
-    for all products that read it, and before it is transposed. Inputs are rounded first, so that a lowering can round
-    all of them at once.
+    for all products that read it or a view with all its elements. Inputs are rounded first, so that a lowering can
+    round all of them at once.
     """
     precision: str = program.notes["precision"]
     if precision == "tf32":
@@ -76,7 +83,7 @@ def with_precision(program: Program, matmuls: Mapping[str, Callable[[str], Narro
             return rounded[v]
         rounded[v] = new = Variable(v.shape, matmul.dtype, v.kind)
         source = program.instructions[program.makers[v]] if v in program.makers else None
-        if source is not None and source.operation.kind == "transpose" and _is_float32(source.operands[0]):
+        if source is not None and _is_whole_view(source):
             kept.append(source.replaced({source.operands[0]: narrow(source.operands[0], matmul)}).giving(new))
         else:
             place = first if source is None else kept

@@ -20,10 +20,13 @@ REAL = {"f": 0, "d": 1, "e": 2, "H": 14}
 
 COMPUTE_32F, COMPUTE_64F, COMPUTE_32F_FAST_TF32 = 68, 70, 77
 
-EPILOGUES = {"": 1, "BIAS": 4, "RELU_BIAS": 6, "RELU_AUX_BIAS": 134, "DRELU": 136, "DRELU_BGRAD": 152, "BGRADA": 256}
+EPILOGUES = {
+    "": 1, "RELU": 2, "BIAS": 4, "RELU_BIAS": 6, "RELU_AUX": 130, "RELU_AUX_BIAS": 134, "DRELU": 136,
+    "DRELU_BGRAD": 152, "BGRADA": 256,
+}  # fmt: skip
 """Numbers of the operations after a product, by cuBLASLt's names."""
 
-TRANSA, TRANSB, EPILOGUE, BIAS_POINTER, AUX_POINTER, AUX_LD = 3, 4, 7, 8, 11, 12
+TRANSA, TRANSB, EPILOGUE, BIAS_POINTER, AUX_POINTER, AUX_LD, BIAS_TYPE = 3, 4, 7, 8, 11, 12, 26
 """Attributes of a product."""
 
 _BATCH_COUNT, _BATCH_STEP = 5, 6

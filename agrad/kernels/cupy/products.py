@@ -164,7 +164,7 @@ class Plan:
 
     def __init__(self, library: cublaslt.Library, kept: Kept, key: tuple[Any, ...], x: Any, weight: Any) -> None:
         self.kept, self.key = kept, key
-        end, _, _, char, *_, tensor_float = key
+        end, _, _, char, bias, *_, tensor_float = key
         (m, k), n = x.shape[-2:], weight.shape[-1]
         self.batch = batch = np.broadcast_shapes(x.shape[:-2], weight.shape[:-2])
         self.shape, self.dtype = (*batch, m, n), np.dtype(char)
@@ -179,6 +179,8 @@ class Plan:
         task.set(cublaslt.EPILOGUE, c_uint32(cublaslt.EPILOGUES[end]))
         if "AUX" in end or "DRELU" in end:
             task.set(cublaslt.AUX_LD, c_int64(bits))
+        if bias != char:
+            task.set(cublaslt.BIAS_TYPE, c_int32(REAL[bias]))
         count = math.prod(batch)
         task.matrices = (
             task.matrix(REAL[weight.dtype.char], (k, n) if first.transposed else (n, k), first[1:], count),
@@ -341,17 +343,37 @@ class Lt:
         plan = self.plans[key] = Plan(self.library, self.kept, key, x, weight)
         return plan
 
-    def masks_zero(self, dtype: np.dtype, factors: np.dtype) -> bool:
+    def masks_zero(self, dtype: np.dtype, factors: np.dtype, affine: bool = True) -> bool:
         """Return True if the mask of a ReLU is 0 at zeros, as the derivative of agrad is.
 
-        This is computed on the device once.
+        The mask of a small number is 1, also if the number is rounded to 0. This is computed on the device once.
         """
-        key = ("zeros", factors.char, dtype.char)
+        key = ("zeros", factors.char, dtype.char, "f" * affine)
         if key not in self.known:
-            zeros = sys.modules["cupy"].zeros
-            x, bias = zeros((MASK_BITS, MASK_BITS), factors), zeros((MASK_BITS,), dtype)
+            asarray, n = sys.modules["cupy"].asarray, MASK_BITS
+            small = np.eye(n, dtype=np.float32) * np.float32(2.0**-13)
+            x = asarray(_in_dtype(small, factors))
+            bias = asarray(np.zeros(n, np.float32)) if affine else None
             found = self.attempt(x, x, bias, relu=True, mask=True, dtype=dtype)
-            self.known[key] = found is not None and not bool(found[1].any())
+            bits = np.packbits(small > 0, axis=1, bitorder="little")
+            self.known[key] = found is not None and bool((found[1] == asarray(bits)).all())
+        return self.known[key]
+
+    def adds_before_rounding(self, dtype: np.dtype) -> bool:
+        """Return True if a float32 bias is added before a product is rounded to the dtype of its factors.
+
+        cuBLASLt documents only a bias of the dtype of the result. This is computed on the device once.
+        """
+        key = ("bias", dtype.char)
+        if key not in self.known:
+            asarray, n, unit = sys.modules["cupy"].asarray, MASK_BITS, 2.0 ** {"e": -10, "H": -7}[dtype.char]
+            x, weight = np.zeros((n, n), np.float32), np.ones((n, n), np.float32)
+            x[:, 0], x[:, 1] = 1, unit / 4
+            # the sum is rounded up, but not if the product or the bias is rounded before
+            bias = np.full(n, unit / 4 * (1 + unit / 2), np.float32)
+            given = [asarray(_in_dtype(a, dtype)) for a in (x, weight, np.full((n, n), 1 + unit, np.float32))]
+            found = self.attempt(*given[:2], asarray(bias), dtype=dtype)
+            self.known[key] = found is not None and bool((found[0] == given[2]).all())
         return self.known[key]
 
     def reads_bits(self, dtype: np.dtype, factors: np.dtype) -> bool:
@@ -376,8 +398,9 @@ def _key(
     """Return a key. cuBLASLt accepts all products with this key, or none."""
     char = x.dtype.char
     result = char if dtype is None else np.dtype(dtype).char
+    bias_char = result if bias is None else bias.dtype.char
     places = x.shape, x.strides, weight.shape, weight.strides
-    return (epilogue_name(bias is not None, **end), char, weight.dtype.char, result, *places, tensor_float)
+    return (epilogue_name(bias is not None, **end), char, weight.dtype.char, result, bias_char, *places, tensor_float)
 
 
 def _with_layout(a: Any, batch: tuple[int, ...] = ()) -> tuple[Any, Layout]:
@@ -411,7 +434,7 @@ def _compute(dtype: np.dtype, tensor_float: bool) -> int:
 def epilogue_name(bias: bool, relu: bool = False, mask: Any = None, sums: bool = False) -> str:
     """Return the cuBLASLt name of the operations after a product, or an empty string."""
     if relu:
-        return "RELU_BIAS" if mask is None else "RELU_AUX_BIAS"
+        return "RELU" + "_AUX" * (mask is not None) + "_BIAS" * bias
     if mask is not None:
         return "DRELU_BGRAD" if sums else "DRELU"
     if sums:  # the sums of the second factor, which is the first one of cuBLASLt

@@ -3,6 +3,8 @@
 // algorithms, which compute the same. CUPY_ON_CPU_LT_FASTEST=2 tells which one is the fastest by CUDA's events (0).
 // CUPY_ON_CPU_LT_IN_CAPTURE=0: no algorithm can be asked for while a stream is captured, as with cuBLASLt 13.3.
 // CUPY_ON_CPU_LT_MASK_AT_ZERO=1: the mask of a ReLU is 1 at zeros.
+// CUPY_ON_CPU_LT_WIDE_BIAS=1: a product with a float16 or bfloat16 result takes a float32 bias, which the documentation
+// does not list. Epilogues compute in float32, and the result is rounded once.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +46,7 @@ enum Attribute {
     AUX = 11,
     AUX_LD = 12,
     SM_COUNT = 15,
+    BIAS_TYPE = 26,
 };
 enum LayoutAttribute { TYPE = 0, ORDER = 1, ROWS = 2, COLUMNS = 3, LD = 4, BATCH_COUNT = 5, BATCH_STEP = 6 };
 enum PreferenceAttribute { MAX_WORKSPACE = 1, ALIGNMENT_A = 5 };
@@ -92,6 +95,15 @@ struct Attributes {
     }
 };
 
+struct Layout : Attributes {
+    int type() const { return get<int>(TYPE, F32); }
+    Long rows() const { return get<int64_t>(ROWS, 0); }
+    Long columns() const { return get<int64_t>(COLUMNS, 0); }
+    Long ld() const { return get<int64_t>(LD, 0); }
+    int count() const { return get<int>(BATCH_COUNT, 1); }
+    Long step() const { return get<int64_t>(BATCH_STEP, 0); }
+};
+
 struct Product : Attributes {
     int compute() const { return get<int>(COMPUTE_TYPE, COMPUTE_F32); }
     int scale() const { return get<int>(SCALE_TYPE, F32); }
@@ -101,15 +113,11 @@ struct Product : Attributes {
     void* bias() const { return get<void*>(BIAS, nullptr); }
     unsigned char* aux() const { return get<unsigned char*>(AUX, nullptr); }
     int64_t aux_ld() const { return get<int64_t>(AUX_LD, 0); }
-};
-
-struct Layout : Attributes {
-    int type() const { return get<int>(TYPE, F32); }
-    Long rows() const { return get<int64_t>(ROWS, 0); }
-    Long columns() const { return get<int64_t>(COLUMNS, 0); }
-    Long ld() const { return get<int64_t>(LD, 0); }
-    int count() const { return get<int>(BATCH_COUNT, 1); }
-    Long step() const { return get<int64_t>(BATCH_STEP, 0); }
+    // the type of D if it was not set
+    int bias_type(const Layout& d) const {
+        int type = get<int>(BIAS_TYPE, -1);
+        return type < 0 ? d.type() : type;
+    }
 };
 
 struct Preference : Attributes {};
@@ -133,7 +141,9 @@ struct Heuristic {
     int reserved[4];
 };
 
-size_t product_attribute_size(int which) { return which <= EPILOGUE || which == SM_COUNT ? 4 : 8; }
+size_t product_attribute_size(int which) {
+    return which <= EPILOGUE || which == SM_COUNT || which == BIAS_TYPE ? 4 : 8;
+}
 
 size_t layout_attribute_size(int which) { return which == TYPE || which == ORDER || which == BATCH_COUNT ? 4 : 8; }
 
@@ -193,6 +203,10 @@ Status check_epilogue(const Product& p, const Layout& a, const Layout& d) {
     if (e != PLAIN && (a.type() == F64 || d.count() != 1)) return UNSUPPORTED;
     bool bias = (e & HAS_BIAS) || e == DRELU_BGRAD || e == BGRADA || e == BGRADB;
     if (bias && !p.bias()) return BAD_VALUE;
+    if (bias && p.bias_type(d) != d.type()) {
+        bool wide = (e & HAS_BIAS) && p.bias_type(d) == F32 && is_set("CUPY_ON_CPU_LT_WIDE_BIAS", false);
+        if (!wide) return UNSUPPORTED;
+    }
     if ((e & HAS_AUX) && (!p.aux() || p.aux_ld() % 128 || p.aux_ld() < d.rows())) return BAD_VALUE;
     return OK;
 }
@@ -244,8 +258,13 @@ std::vector<double> computed(const Call& x, int i) {
 }
 
 void add_bias(const Call& x, std::vector<double>& out) {
+    const int type = x.product.bias_type(x.d);
     for (Long j = 0; j < x.n(); j++) {
-        for (Long r = 0; r < x.m(); r++) out[r + j * x.m()] += on_cpu_load(x.product.bias(), x.d.type(), r);
+        for (Long r = 0; r < x.m(); r++) {
+            double& v = out[r + j * x.m()];
+            v += on_cpu_load(x.product.bias(), type, r);
+            if (x.d.type() != F64) v = (float)v;
+        }
     }
 }
 
@@ -334,7 +353,8 @@ std::string title(const Call& x) {
     text += " m" + std::to_string(x.m()) + " n" + std::to_string(x.n()) + " k" + std::to_string(x.k());
     if (x.d.count() > 1) text += " of " + std::to_string(x.d.count());
     if (x.tf32()) return text + " tf32";
-    return text + (x.a.type() == BF16 ? " bf16" : x.a.type() == F16 ? " f16" : "");
+    if (x.a.type() != BF16 && x.a.type() != F16) return text;
+    return text + (x.a.type() == BF16 ? " bf16" : " f16") + (x.d.type() == x.a.type() ? " narrow" : "");
 }
 }  // namespace
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from agrad.jit.lower.cuda.convolutions import WindowCopy
 from agrad.jit.lower.cuda.scatter import parts_of, sum_of_parts
 from agrad.jit.lower.cuda.segments import is_view
-from agrad.jit.lower.cuda.source import C_TYPES, expression, has_cuda_expression
+from agrad.jit.lower.cuda.source import C_TYPES, NARROW, expression, has_cuda_expression
 from agrad.jit.passes.tiling import ROW_LENGTH, reduction_of
 from agrad.jit.program import Instruction, Variable, works_by_element
 
@@ -29,7 +29,7 @@ def has_element(instruction: Instruction) -> bool:
         return has_cuda_expression(instruction)
     if isinstance(instruction.operation, WindowCopy):
         return True
-    return _has_known_dtype(instruction) and parts_of(instruction) is not None
+    return _has_dtype(instruction, C_TYPES) and parts_of(instruction) is not None
 
 
 def is_written_out(instruction: Instruction) -> bool:
@@ -50,9 +50,9 @@ def _are_arrays(instruction: Instruction) -> bool:
     return all(v.size and not v.on_host for v in (*instruction.reads(), *instruction.results))
 
 
-def _has_known_dtype(instruction: Instruction) -> bool:
+def _has_dtype(instruction: Instruction, known: Container[str]) -> bool:
     (out,) = instruction.results
-    return np.dtype(out.dtype).char in C_TYPES and all(v.dtype == out.dtype for v in instruction.arrays)
+    return np.dtype(out.dtype).char in known and all(v.dtype == out.dtype for v in instruction.arrays)
 
 
 def view_in_numpy(instruction: Instruction, x: Any) -> Any:
@@ -61,7 +61,7 @@ def view_in_numpy(instruction: Instruction, x: Any) -> Any:
     None stands for any other instruction. The result may be a copy, but not of a contiguous array: an operation that
     computes new elements is not a view.
     """
-    if not is_view(instruction) or not _are_arrays(instruction) or not _has_known_dtype(instruction):
+    if not is_view(instruction) or not _are_arrays(instruction) or not _has_dtype(instruction, C_TYPES | NARROW):
         return None
     found = _evaluated(instruction, x)
     if found is not None and not np.may_share_memory(found, x):

@@ -1,7 +1,7 @@
 """Products joined with the operations that follow them, as cuBLASLt computes them.
 
-The operations are a bias, a ReLU, its mask, and the sum for a bias. Neither the pass nor ``FusedEpilogue`` needs CuPy:
-for other arrays, the operation calls the operations that it consists of.
+The operations are a bias, a ReLU, its mask, the sum for a bias, and the rounding to a narrow dtype. Neither the passes
+nor ``FusedEpilogue`` needs CuPy: for other arrays, the operation calls the operations that it consists of.
 """
 
 import math
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from agrad.engine.operation import Operation
+from agrad.jit.passes.precision import Rounding
 from agrad.jit.passes.tiling import is_reshape, reduction_of
 from agrad.jit.program import Instruction, Program, Variable, rule_of
 from agrad.ops import composites, discrete, selection, statistical
@@ -20,7 +21,7 @@ RELU, WHERE, GREATER, SUM = (
 )
 
 NARROW = {"e", "H"}
-"""Dtypes of the factors of a product with a float32 result: float16, and the bits of bfloat16."""
+"""Dtypes of rounded factors, and of rounded results of their products: float16, and the bits of bfloat16."""
 
 
 class FusedEpilogue(Operation):
@@ -28,16 +29,32 @@ class FusedEpilogue(Operation):
 
     relu: apply a ReLU after the bias. mask: also return the mask of positive results of ReLU. masked: the last operand
     is such a mask, and the result is 0 for its false elements. sums: also return a sum over rows, of the masked result,
-    or, without a mask, of the second factor.
+    or, without a mask, of the second factor. rounding: the operation that rounds the first result, after all others.
     """
 
     def __init__(
-        self, product: Any, *, relu: bool = False, mask: bool = False, masked: bool = False, sums: bool = False
+        self,
+        product: Any,
+        *,
+        relu: bool = False,
+        mask: bool = False,
+        masked: bool = False,
+        sums: bool = False,
+        rounding: Rounding | None = None,
     ) -> None:
         self.product, self.relu, self.mask, self.masked, self.sums = product, relu, mask, masked, sums
+        self.rounding = rounding
         self.outputs: tuple[str, ...] | None = ("y", "mask") if mask else ("product", "bias") if sums else None
-        parts = {RELU.name: relu, "mask": mask, "masked": masked, SUM.name: sums}
+        parts = {RELU.name: relu, "mask": mask, "masked": masked, SUM.name: sums, "rounded": rounding is not None}
         self.name: str = "_".join([product.name, *(part for part, there in parts.items() if there)])
+
+    @classmethod
+    def of(cls, operation: Any, **more: Any) -> "FusedEpilogue":
+        """Return a product, joined or not, with more operations."""
+        if not isinstance(operation, cls):
+            return cls(operation, **more)
+        found = {part: getattr(operation, part) for part in ("relu", "mask", "masked", "sums", "rounding")}
+        return cls(operation.product, **(found | more))
 
     def bind(self, *args: Any) -> Any:
         """Call the operations one by one, as user code does."""
@@ -54,12 +71,20 @@ class FusedEpilogue(Operation):
             found = call(RELU, found)
         if self.masked:
             found = call(WHERE, mask, found, 0.0)
+        more: Any = None
         if self.mask:
-            return found, call(GREATER, found, 0)
-        if self.sums:
+            more = call(GREATER, found, 0)
+        elif self.sums:
             summed = found if self.masked else weight
-            return found, call(SUM, summed, axis=tuple(range(len(summed.shape) - 1)), keepdims=False)
-        return found
+            more = call(SUM, summed, axis=tuple(range(len(summed.shape) - 1)), keepdims=False)
+        if self.rounding is not None:
+            found = call(self.rounding, found)
+        return found if more is None else (found, more)
+
+
+def is_any_product(instruction: Instruction) -> bool:
+    """Return True for a product of matrices, joined or not."""
+    return isinstance(instruction.operation, FusedEpilogue) or is_product(instruction)
 
 
 def is_product(instruction: Instruction, operands: int | None = None) -> bool:
@@ -76,16 +101,16 @@ def shape_of(instruction: Instruction) -> tuple[int, int, int] | None:
     """Return (m, k, n) of a product of matrices that cuBLASLt supports, or None.
 
     Leading axes of the first factor are rows. Factors and result have one real dtype, or the factors a narrow one and
-    the result float32. A bias has the dtype of the result.
+    the result, before it is rounded, float32. A bias has the dtype of that result.
     """
     x, weight, *more = instruction.operands
     out = instruction.outputs[0]
     if len(x.shape) < 2 or len(weight.shape) != 2 or out is None or not has_dtypes(instruction):
         return None
-    result = np.dtype(out.dtype).char
+    operation = instruction.operation
+    result = _result(instruction)
     (*rows, k), n = x.shape, weight.shape[1]
     m = math.prod(rows)
-    operation = instruction.operation
     bias = more[: len(more) - bool(getattr(operation, "masked", False))]
     if not m * k * n or any(v.shape != (n,) or np.dtype(v.dtype).char != result for v in bias):
         return None
@@ -98,17 +123,24 @@ def has_dtypes(instruction: Instruction) -> bool:
         return False
     x, weight = instruction.operands[:2]
     factors = {np.dtype(v.dtype).char for v in (x, weight)}
-    result = np.dtype(instruction.outputs[0].dtype).char
+    result = _result(instruction)
     same = factors == {result} and result in "fde"
     return same or (len(factors) == 1 and factors < NARROW and result == "f")
 
 
+def _result(instruction: Instruction) -> str:
+    """Return the character of the dtype of a product before it is rounded."""
+    rounded = getattr(instruction.operation, "rounding", None) is not None
+    return "f" if rounded else np.dtype(instruction.results[0].dtype).char
+
+
 def is_batch(instruction: Instruction) -> bool:
     """Return True for a product of batches of matrices that cuBLASLt supports."""
-    if not is_product(instruction, 2) or min(len(v.shape) for v in instruction.operands) < 2:
+    if not is_any_product(instruction) or len(instruction.operands) != 2:
         return False
+    axes = [len(v.shape) for v in instruction.operands]
     empty = any(0 in v.shape for v in instruction.operands)
-    return max(len(v.shape) for v in instruction.operands) > 2 and not empty and has_dtypes(instruction)
+    return min(axes) >= 2 and max(axes) > 2 and not empty and has_dtypes(instruction)
 
 
 def with_epilogues(program: Program) -> Program:
@@ -120,10 +152,10 @@ def with_epilogues(program: Program) -> Program:
     kept: list[Instruction | None] = list(program.instructions)
     uses, made = program.uses, dict(program.makers)
 
-    def sole(v: Any, operands: int) -> tuple[int, Instruction] | None:
+    def sole(v: Any, operands: int | None = None) -> tuple[int, Instruction] | None:
         """Return the number of the product that makes ``v``, and the product, or None.
 
-        It has this number of operands, and only one instruction reads ``v``.
+        It has this number of operands, by default any, and only one instruction reads ``v``.
         """
         at = made.get(v, -1) if isinstance(v, Variable) and uses[v] == 1 else -1
         found = kept[at] if at >= 0 else None
@@ -136,7 +168,7 @@ def with_epilogues(program: Program) -> Program:
         if at >= end or found is None or not (isinstance(found.operation, FusedEpilogue) and found.operation.relu):
             return None
         if not found.operation.mask:
-            operation = FusedEpilogue(found.operation.product, relu=True, mask=True)
+            operation = FusedEpilogue.of(found.operation, mask=True)
             mask = Variable(y.shape, np.dtype(np.uint8), y.kind)
             found = kept[at] = Instruction(operation, found.operands, {}, (y, mask))
         return found.outputs[1]
@@ -145,7 +177,7 @@ def with_epilogues(program: Program) -> Program:
         product = None
         masked = rule_of(i) == (RELU, "vjp:x")
         if i.operation is RELU:
-            product = sole(i.operands[0], 3)  # with a bias
+            product = sole(i.operands[0])
         elif masked and _wide(i):
             product = sole(i.operands[0], 2)
         if product is None:
@@ -191,11 +223,35 @@ def _join_sums(program: Program, made: dict[Variable, int], kept: list[Instructi
         source = kept[at] if at >= 0 else None
         if source is None or first_read.get(out, here) <= at or getattr(source.operation, "sums", False):
             continue
-        product = source.operation.product if masked else source.operation
-        kept[at] = Instruction(
-            FusedEpilogue(product, masked=masked, sums=True), source.operands, {}, (source.outputs[0], out)
-        )
+        operation = FusedEpilogue.of(source.operation, sums=True)
+        kept[at] = Instruction(operation, source.operands, {}, (source.outputs[0], out))
         kept[here] = None
+
+
+def with_narrow_results(program: Program, adds_bias: Callable[[np.dtype], bool]) -> Program:
+    """Let products round their results if nothing else reads these.
+
+    The values are the same: cuBLASLt rounds each sum once. Excluded are products that also sum rows of their result,
+    as it is not known if the sum is over rounded elements. adds_bias: a test for dtypes of results before whose
+    rounding a float32 bias can be added.
+    """
+    kept: list[Instruction | None] = list(program.instructions)
+    for here, i in enumerate(program.instructions):
+        if not isinstance(i.operation, Rounding) or program.uses[i.operands[0]] > 1:
+            continue
+        at = program.makers.get(i.operands[0], -1)
+        source = kept[at] if at >= 0 else None
+        if source is None or not is_any_product(source) or getattr(source.operation, "sums", False):
+            continue
+        dtype, masked = i.results[0].dtype, getattr(source.operation, "masked", False)
+        if len(source.operands) - masked == 3 and not adds_bias(dtype):
+            continue
+        if (shape_of(source) or is_batch(source)) and source.operands[0].dtype == dtype:
+            operation = FusedEpilogue.of(source.operation, rounding=i.operation)
+            outputs = (i.results[0], *source.outputs[1:])
+            kept[at] = Instruction(operation, source.operands, source.settings, outputs)
+            kept[here] = None
+    return program.with_instructions(kept)
 
 
 def _is_masked(instruction: Instruction | None) -> bool:

@@ -194,7 +194,7 @@ def with_horizontal_fusion(program: Program) -> Program:
     """Compute groups by one instruction, if their kernels have the same text.
 
     The instruction replaces the last group. No instruction before it may read the results, read memory that a group
-    overwrites, or overwrite operands.
+    overwrites, or overwrite operands. Groups of inputs only, such as the roundings of all weights, come first.
     """
     groups = [i for i in program.instructions if isinstance(i.operation, Group)]
     flat = [i for i in groups if i.operation.split == len(i.operation.shape) and not i.operation.ahead]
@@ -203,12 +203,17 @@ def with_horizontal_fusion(program: Program) -> Program:
     aliases = aliases_of(program)
     kept: list[Instruction] = []
     waiting: list[list[Instruction]] = []
+    known = {*program.inputs, *program.constants}
+
+    def is_early(i: Instruction) -> bool:
+        several = id(i) in sources and left[sources[id(i)].functions] > 1
+        return several and not overwritten(i) and known.issuperset(i.reads())
 
     def release(parts: list[Instruction]) -> None:
         waiting.remove(parts)
         kept.append(_joint(parts) if len(parts) > 1 else parts[0])
 
-    for instruction in program.instructions:
+    for instruction in sorted(program.instructions, key=lambda i: not is_early(i)):
         reads, over = aliases.of(*instruction.reads()), aliases.of(*overwritten(instruction))
         for parts in list(waiting):
             made = {v for part in parts for v in part.results}

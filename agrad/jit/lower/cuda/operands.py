@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from agrad.jit.lower.cuda.elements import view_in_numpy
-from agrad.jit.lower.cuda.products import is_any_product
+from agrad.jit.lower.cuda.epilogues import is_any_product
 from agrad.jit.passes.fusion import Contiguous
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.kernels.cupy.products import layout

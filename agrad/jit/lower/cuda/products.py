@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import load
-from agrad.jit.lower.cuda.epilogues import FusedEpilogue, is_batch, is_product, shape_of, with_epilogues
+from agrad.jit.lower.cuda.epilogues import (
+    FusedEpilogue,
+    is_any_product,
+    is_batch,
+    shape_of,
+    with_epilogues,
+    with_narrow_results,
+)
 from agrad.jit.passes.precision import NarrowMatmul
 from agrad.jit.program import Instruction, Program
 from agrad.kernels.cupy import cublaslt
@@ -21,15 +28,10 @@ from agrad.kernels.cupy.products import current_lt, gemm, positive_bits, tensor_
 
 
 def epilogues_where_available(program: Program) -> Program:
-    """Run the pass ``with_epilogues`` if cuBLASLt is available."""
+    """Run the passes ``with_epilogues`` and ``with_narrow_results`` if cuBLASLt is available."""
     if program.backends() != {"cupy"} or current_lt().absent:
         return program
-    return with_epilogues(program)
-
-
-def is_any_product(instruction: Instruction) -> bool:
-    """Return True for a product of matrices, joined or not."""
-    return isinstance(instruction.operation, FusedEpilogue) or is_product(instruction)
+    return with_narrow_results(with_epilogues(program), current_lt().adds_before_rounding)
 
 
 def absence(program: Program) -> str:
@@ -63,11 +65,12 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
     if shape_of(instruction) is None:
         return _batch_function(instruction, tensor_float) if is_batch(instruction) else None
     operation = instruction.operation
-    joined = operation if isinstance(operation, FusedEpilogue) else FusedEpilogue(operation)
+    joined = FusedEpilogue.of(operation)
     out = instruction.outputs[0]
     assert out is not None
-    dtype, affine = np.dtype(out.dtype), len(instruction.operands) - joined.masked == 3
-    plain = {"dtype": dtype, "tensor_float": tensor_float or tensor_float_by_default()}
+    affine = len(instruction.operands) - joined.masked == 3
+    wide = np.dtype(np.float32 if joined.rounding else out.dtype)
+    plain: dict[str, Any] = {"dtype": wide, "tensor_float": tensor_float or tensor_float_by_default()}
 
     def run(x: Any, *args: Any) -> Any:
         *rows, k = x.shape
@@ -81,13 +84,20 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
         return (first, *more) if more else first
 
     def matrices(joined: FusedEpilogue, x: Any, weight: Any, bias: Any, mask: Any) -> Any:
-        lt = current_lt()
+        lt, rounding = current_lt(), joined.rounding
+        dtype = wide if rounding is None else x.dtype
         # masks by cuBLASLt are bits, other masks are boolean
-        fits = lt.masks_zero(dtype, x.dtype) if joined.mask else not joined.masked or mask.dtype.char == "B"
+        fits = not joined.masked or mask.dtype.char == "B"
+        if joined.mask:
+            fits = lt.masks_zero(dtype, x.dtype, bias is not None)
         if fits:
-            found = lt.attempt(x, weight, bias, relu=joined.relu, mask=mask, sums=joined.sums, **plain)
+            settings = plain | {"dtype": dtype, "relu": joined.relu, "mask": mask, "sums": joined.sums}
+            found = lt.attempt(x, weight, bias, **settings)
             if found is not None:
                 return found if len(found) > 1 else found[0]
+        if rounding is not None:
+            y = matrices(FusedEpilogue.of(joined, rounding=None), x, weight, bias, mask)
+            return (rounding.function(y[0]), *y[1:]) if joined.mask else rounding.function(y)
         if joined.mask and lt.reads_bits(dtype, x.dtype):
             y = matrices(FusedEpilogue(joined.product, relu=True), x, weight, bias, None)
             return y, positive_bits(y)
@@ -103,13 +113,15 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
 
 def _batch_function(instruction: Instruction, tensor_float: bool) -> Callable[..., Any]:
     """Return the function that computes a product of batches of matrices."""
-    out = instruction.outputs[0]
-    assert out is not None
+    joined, (out,) = FusedEpilogue.of(instruction.operation), instruction.results
     dtype, tensor_float = np.dtype(out.dtype), tensor_float or tensor_float_by_default()
 
     def run(x: Any, weight: Any) -> Any:
         found = current_lt().attempt(x, weight, dtype=dtype, tensor_float=tensor_float)
-        return instruction.operation.function_of(type(x))(x, weight) if found is None else found[0]
+        if found is not None:
+            return found[0]
+        product = joined.product.function_of(type(x))(x, weight)
+        return product if joined.rounding is None else joined.rounding.function(product)
 
     return load("cupy").placed(run)
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from agrad.backends import load
-from agrad.jit.lower.cuda.epilogues import shape_of
+from agrad.jit.lower.cuda.epilogues import is_any_product, shape_of
 from agrad.jit.lower.cuda.graphs import GraphProgram
 from agrad.jit.lower.cuda.groups import group_function, with_horizontal_fusion
-from agrad.jit.lower.cuda.products import absence, is_any_product, product_function
+from agrad.jit.lower.cuda.products import absence, product_function
 from agrad.jit.lower.cuda.segments import is_view, launches
 from agrad.jit.lower.cuda.streams import runs_as_part
 from agrad.jit.lower.plain import Compiled, Split, evaluation
