@@ -109,9 +109,9 @@ class Backend:
     """True if operators, unlike functions, treat the dtype of a 0-D array as weak."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Fixes, by the names of array subclasses whose operations have another meaning."""
-    donatable: Callable[[Any], bool] = lambda holder: False
-    """Return True if ``holder.data`` may be overwritten: the library allows it, and no other reference exists. The
-    argument is a Tensor, for example, since the array itself as an argument would be one more reference."""
+    donatable: Callable[..., list[bool]] = lambda *holders: [False] * len(holders)
+    """Return True for each ``holder.data`` that may be overwritten: the library allows it, and no other reference
+    exists. The arguments are Tensors, for example, since an array itself as an argument would be one more reference."""
     joint: AbstractContextManager[None] = SEPARATE
     """A context in which optimizer steps on arrays may be computed together, at its end. Their results must not be
     read before."""

@@ -7,8 +7,8 @@ from typing import Any
 Values = tuple[Any, ...]
 
 
-def picker(places: Sequence[int | Sequence[int]]) -> Callable[[Values], Values]:
-    """Return the function that selects the entries of a tuple at ``places``.
+def picker(places: Sequence[int | Sequence[int]]) -> Callable[[Sequence[Any]], Any]:
+    """Return the function that selects the entries of a tuple, or of a list, at ``places``.
 
     A sequence of indices selects a tuple: ``picker([0, [1, 2]])((5, 6, 7))`` is ``(5, (6, 7))``.
     """

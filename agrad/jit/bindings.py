@@ -106,7 +106,7 @@ class Out:
 def inputs_of(entry: Any, leaves: Sequence[Any]) -> list[Any]:
     """Return the inputs of a call that the program fits, in the program's order."""
     found = [leaves[i].data if i in entry.tensor_leaves else leaves[i] for i in entry.leaf_inputs]
-    found += [backend_of(slot.tensor.data).donatable(slot.tensor) for slot in entry.slots if slot.donates]
+    found += [backend_of(slot.tensor.data).donatable(slot.tensor)[0] for slot in entry.slots if slot.donates]
     found += [None for slot in entry.slots if slot.reuses_gradient]
     for slot in entry.slots:
         tensor: Any = slot.find(leaves)
@@ -125,11 +125,14 @@ def gather_function(entry: Any) -> Callable[[Sequence[Any]], list[Any] | None]:
     lines = ["def gather(leaves):", *none_if(["not holds()", *_captured_arguments(entry, scope)])]
     values = [f"leaves[{i}].data" if i in entry.tensor_leaves else f"leaves[{i}]" for i in entry.leaf_inputs]
     tensors = [_tensor_text(slot, scope) for slot in entry.slots]
-    for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
+    donating: dict[str, list[int]] = {}
+    for k, slot in enumerate(entry.slots):
         if slot.donates:
-            # evaluated before a variable here refers to the array
-            lines.append(f"    n{k} = {scope.hold(backend_of(slot.tensor.data).donatable, 'donatable')}({tensor})")
             values.append(f"n{k}")
+            donating.setdefault(scope.hold(backend_of(slot.tensor.data).donatable, "donatable"), []).append(k)
+    for name, some in donating.items():
+        # evaluated before a variable here refers to an array
+        lines.append(f"    {', '.join([f'n{k}' for k in some])}, = {name}({', '.join([tensors[k] for k in some])})")
     for k, (tensor, slot) in enumerate(zip(tensors, entry.slots, strict=True)):
         if slot.reuses_gradient:
             lines.append(f"    o{k} = {scope.hold(reusable_gradient_function(*slot.array[1:]), 'spare')}({tensor})")

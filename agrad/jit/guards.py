@@ -158,10 +158,7 @@ class RetraceGuards:
 
     def close(self) -> None:
         """Record the present objects, once all guards are set."""
-        self._row = self._row_now()
-
-    def _row_now(self) -> list[Any]:
-        return [*chain.from_iterable(map(operator.call, self._strict))]
+        self._row = [*chain.from_iterable(map(operator.call, self._strict))]
 
     # ------------------------------------------------------------------ comparisons
 
@@ -170,7 +167,7 @@ class RetraceGuards:
         try:
             if self._containers != self._copies or [*map(operator.call, self._looks)] != self._looked:
                 return False
-            row = self._row_now()
+            row = [*chain.from_iterable(map(operator.call, self._strict))]
             if not all(map(operator.is_, row, self._row)):
                 if not _all_alike(row, self._row):
                     return False

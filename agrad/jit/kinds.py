@@ -58,7 +58,7 @@ class Conditions:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        scope.names.update(Tensor=Tensor, GLOBAL_TAPE=GLOBAL_TAPE, LEAF=LEAF, Node=Node, array_kind=array_kind)
+        scope.names.update(Tensor=Tensor, GLOBAL_TAPE=GLOBAL_TAPE, LEAF=LEAF, Node=Node)
         self.found: list[str] = []
         self._arrays: list[tuple[str, Kind]] = []
 
@@ -77,7 +77,10 @@ class Conditions:
         elif len(kind) == 3:
             self._arrays.append((name, kind))
         else:
-            self.found += [of_type, f"array_kind({name}) != {self.scope.hold(kind, 'array')}"]
+            device = self.scope.hold(backend_of_type(kind[0]).device_name, "device")  # type: ignore[union-attr]
+            parts = [f"tuple({name}.shape)", f"{name}.dtype", f"{device}({name})"]
+            parts += [] if kind[4] is None else [f"{name}.weak_type"]
+            self.found += [of_type, f"({', '.join(parts)}) != {self.scope.hold(kind[1 : 1 + len(parts)], 'array')}"]
 
     def lines(self, indent: str) -> list[str]:
         """Return the lines that return None if one of the conditions is true."""

@@ -43,7 +43,7 @@ def donatable(tensor: Tensor) -> Any:
     if backend is None:
         trace = mode().trace
         return trace is not None and trace.donation(tensor.data)
-    return backend.donatable(tensor)
+    return backend.donatable(tensor)[0]
 
 
 Update = TypeVar("Update", bound=Callable[..., Any])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from call_counts import counted
 
 import agrad
 from agrad import nn, optim
@@ -50,9 +51,9 @@ COPIED_IN, COPIED_OUT = ["memcpy D2D"] * 2, ["memcpy D2D"]
 """The inputs, into the graph's buffers, and the loss, out of one."""
 
 
-def training_step(optimizer: str, scaled: bool = False) -> Callable[..., Any]:
+def training_step(optimizer: str, scaled: bool = False, widths: tuple[int, ...] = SIZES) -> Callable[..., Any]:
     layers: list[nn.Module] = []
-    for m, n in itertools.pairwise(SIZES):
+    for m, n in itertools.pairwise(widths):
         layers += [nn.Linear(m, n), nn.ReLU()]
     model = nn.Sequential(*layers[:-1])
     made = {
@@ -183,6 +184,17 @@ def test_an_eager_step_waits_for_nothing(optimizer: str) -> None:
     assert asked == [*EAGER_FORWARD, *EAGER_BACKWARD, *UPDATES[optimizer]]
     assert counted["graphs"] == 0
     check_nothing_waits(counted)
+
+
+def test_the_calls_of_a_replay_do_not_grow_with_the_model() -> None:
+    found = []
+    for widths in (SIZES, (784, *[64] * 8, 10)):
+        step = agrad.jit(training_step("Adam", widths=widths))
+        data = batches()
+        for k in range(WARM + 1):
+            step(*data[k % 3])
+        found.append(counted(lambda step=step, batch=data[3]: step(*batch))[1])
+    assert found[1] <= found[0] <= 30
 
 
 def test_reading_the_loss_waits_once() -> None:

@@ -3,45 +3,14 @@
 The counts do not depend on the machine. A path that grows fails here; lower the bound where it gets shorter.
 """
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
+from call_counts import counted
 
 import agrad
 from agrad import nn, optim
-
-PACKAGE = str(Path(agrad.__file__).parent)
-
-
-def counted(call: Callable[[], Any]) -> tuple[int, int, int]:
-    """Return the calls of Python functions, those of agrad's own, and the returns to a file already left.
-
-    Comprehensions count as functions in the first number alone: newer interpreters have no calls of them.
-    """
-    codes = []
-
-    def see(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            codes.append(frame.f_code)
-
-    before = sys.getprofile()
-    sys.setprofile(see)
-    try:
-        call()
-    finally:
-        sys.setprofile(before)
-    own = [code for code in codes if code.co_filename.startswith(PACKAGE) and not code.co_name.endswith("comp>")]
-    returns, left, last = 0, set(), ""
-    for file in [code.co_filename for code in own]:
-        if file != last:
-            returns += file in left
-            left.add(file)
-            last = file
-    return len(codes), len(own), returns
 
 
 def loss(x: Any) -> Any:
@@ -99,7 +68,7 @@ BOUNDS = {
     "T.sum()": (12, 2),
     "a write through a view": (121, 73),
     "a step with Adam": (200, 95),
-    "a jitted step": (72, 16),
+    "a jitted step": (55, 10),
     "a first trace": (4425, 1962),
 }
 """Calls of agrad's functions and returns to a file, at most."""

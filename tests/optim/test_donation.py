@@ -228,9 +228,9 @@ def test_the_count_is_right_in_other_frames() -> None:
     results = []
 
     def ask() -> None:
-        results.append(donatable(w))
+        results.extend(donatable(w))
         held = w.data
-        results.append(donatable(w))
+        results.extend(donatable(w))
         del held
 
     ask()

@@ -4,6 +4,7 @@ With several devices, every function runs on the device of its arrays, by ``devi
 """
 
 import importlib
+import sys
 import warnings
 import weakref
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from agrad.backends.base import DEVICE_SCOPES, HANDOVERS, Backend, broadcast_bat
 from agrad.backends.cupy import devices as cupy_devices
 from agrad.backends.cupy.streams import Handover, synchronize
 from agrad.backends.indexing import host_index
-from agrad.backends.numpy.backend import ALONE, references
+from agrad.backends.numpy.backend import ALONE
 from agrad.kernels.cupy import convolution  # noqa: F401 - as the package does, this files kernels
 from agrad.kernels.cupy.elementwise import JOINT
 from agrad.registry import namespace_kernels
@@ -191,14 +192,15 @@ def laid_out_like(x: Any, like: Any) -> Any:
     return out
 
 
-def donatable(holder: Any) -> bool:
-    return (
+def donatable(*holders: Any) -> list[bool]:
+    return [
         type(holder.data) is cupy.ndarray
         and holder.data.base is None
         and holder.data.flags.c_contiguous
-        and references(holder) <= ALONE
+        and sys.getrefcount(holder.data) <= ALONE
         and not weakref.getweakrefcount(holder.data)
-    )
+        for holder in holders
+    ]
 
 
 @cache

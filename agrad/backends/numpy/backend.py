@@ -86,31 +86,28 @@ class _Holder:
     data: np.ndarray
 
 
-def references(holder: Any) -> int:
-    """Return the number of references to ``holder.data``: ``ALONE`` without others."""
-    return sys.getrefcount(holder.data)
-
-
 def _calibrate() -> int:
     # interpreters differ in counting references from their own temporaries; 0 for one that does not count them
     holder = _Holder()
     holder.data = np.empty(1)
-    return references(holder) if hasattr(sys, "getrefcount") else 0
+    return sys.getrefcount(holder.data) if hasattr(sys, "getrefcount") else 0
 
 
 ALONE = _calibrate()
+"""What ``sys.getrefcount(holder.data)`` returns if there is no other reference."""
 
 
-def donatable(holder: Any) -> bool:
+def donatable(*holders: Any) -> list[bool]:
     # no variable for the array, which would be one more reference; a view of the array counts, because it refers to its
     # base, and a weak reference does not
-    return (
+    return [
         type(holder.data) is np.ndarray
         and holder.data.flags.owndata
         and holder.data.flags.writeable
-        and references(holder) <= ALONE
+        and sys.getrefcount(holder.data) <= ALONE
         and not weakref.getweakrefcount(holder.data)
-    )
+        for holder in holders
+    ]
 
 
 _KEPT = 1 << 28

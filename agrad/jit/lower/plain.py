@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from agrad.engine.places import picker
 from agrad.jit.program import HostCall, Instruction, Program, Variable, names_of
 
 Compiled = Callable[[Sequence[Any]], Sequence[Any]]
@@ -154,12 +155,15 @@ class Split:
         """The first part. It returns the inputs of the second, then other outputs."""
         self.count: int = len(handed)
         """The number of inputs of the second part."""
+        self._constants = [v for v in program.outputs if not isinstance(v, Variable)]
         places = {v: i for i, v in enumerate([*self.body.outputs, *left])}
-        self._outputs = [(v, places[v] if isinstance(v, Variable) else -1) for v in program.outputs]
+        constant = itertools.count(len(places))
+        self._outputs = program.outputs
+        self._chosen = picker([places[v] if isinstance(v, Variable) else next(constant) for v in program.outputs])
 
     def variables(self, by_output: Mapping[int, Any]) -> dict[Variable, Any]:
         """Return the values of variables, from the values of outputs by index."""
-        found = {self._outputs[k][0]: value for k, value in by_output.items()}
+        found = {self._outputs[k]: value for k, value in by_output.items()}
         return {v: value for v, value in found.items() if isinstance(v, Variable)}
 
     def outputs(self, found: Sequence[Any], given: Sequence[Any]) -> list[Any]:
@@ -167,5 +171,4 @@ class Split:
 
         found: the results of the second part. given: the results of the first part.
         """
-        parts = [*found, *given[self.count :]]
-        return [value if place < 0 else parts[place] for value, place in self._outputs]
+        return list(self._chosen([*found, *given[self.count :], *self._constants]))

@@ -18,8 +18,9 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from agrad.jit.lower.cuda.segments import Recipe, Recording, Segment, is_view, segments
-from agrad.jit.lower.cuda.streams import Streams, as_part, copy_into, number_writer, placing, runs_as_part
+from agrad.engine.places import picker
+from agrad.jit.lower.cuda.segments import Recipe, Recording, Segment, address_of, is_view, segments
+from agrad.jit.lower.cuda.streams import Streams, as_part, number_writer, placing, runs_as_part
 from agrad.jit.lower.plain import Evaluation, Split, plain
 from agrad.jit.passes.aliasing import donations, makes_new_arrays, overwritten
 from agrad.jit.program import Instruction, Program, Variable, instruction_text, names_of
@@ -46,7 +47,7 @@ LOCK = threading.RLock()
 
 # ------------------------------------------------------------------ graphs
 
-_device_of, _address_of = attrgetter("data.device_id"), attrgetter("data.ptr", "strides")
+_device_of = attrgetter("data.device_id")
 
 Env = dict[Variable, Any]
 
@@ -143,14 +144,14 @@ class _Builder:
             at = None
 
         failed: list[Instruction | None] = []
-        choices, choose, replay = 0, None, None
-        while replay is None:
+        choices, choose, launch = 0, None, None
+        while launch is None:
             try:
                 if choose is not None:
                     with timing():
                         choose()
                     choose = None
-                replay = self.streams.capture(run)
+                launch = self.streams.capture(run)
             except MemoryError:
                 raise
             except Exception as error:
@@ -167,8 +168,8 @@ class _Builder:
                     return False
                 if len(failed) == TRIES:
                     raise _Spoilt from error
-        replay()
-        self.made.add(lambda values: replay(), segment.instructions)
+        launch(self.streams.stream)
+        self.made.add(launch, segment.instructions, is_graph=True)
         self.done += len(segment.instructions)
         return True
 
@@ -260,12 +261,17 @@ def _first(cell: list[Any]) -> Recipe:
 
 
 def _copied(x: Any) -> Recipe:
+    empty, shape, dtype, data, size = sys.modules["cupy"].ndarray, x.shape, x.dtype, x.data, x.nbytes
+    is_packed = x.flags.c_contiguous
+
     def copy(values: Sequence[Any]) -> Any:
-        out = empty(x.shape, x.dtype)
-        copy_into(out, x)
+        out = empty(shape, dtype)
+        if is_packed:
+            out.data.copy_from_device_async(data, size)
+        else:
+            out[...] = x
         return out
 
-    empty = sys.modules["cupy"].ndarray
     return copy
 
 
@@ -301,9 +307,11 @@ class GraphProgram:
         self._seen: dict[int, Any] | None = None
         self._moved: set[int] = set()
         places = {v: i for i, v in enumerate(program.inputs)}
-        self._numbers = [places[number] for number, _ in pairs]
+        self._numbers = picker([places[number] for number, _ in pairs])
         self._arrays = [i for i, v in enumerate(split.body.inputs) if not v.on_host]
+        self._arrays_of = picker(self._arrays)
         self._flags = self._find_flags(places)
+        self._flags_of = picker([i for i, _ in self._flags])
 
     def _find_flags(self, places: dict[Variable, int]) -> list[tuple[int, list[int]]]:
         """Return the indices of the inputs that allow in-place updates, each with the arrays that may be updated."""
@@ -319,7 +327,7 @@ class GraphProgram:
         values = given[: self.split.count]
         cuda = sys.modules["cupy"].cuda
         current = cuda.runtime.getDevice()
-        devices = set(map(_device_of, [values[i] for i in self._arrays]))
+        devices = set(map(_device_of, self._arrays_of(values)))
         device = self.home if self.home in devices else min(devices, default=current)
         if device == current:
             return self.split.outputs(self._here(values, devices), given)
@@ -338,25 +346,28 @@ class GraphProgram:
     def _here(self, values: Sequence[Any], devices: set[int]) -> list[Any]:
         """Run on the current device, in graphs if possible."""
         cuda = sys.modules["cupy"].cuda
-        with LOCK:
-            if self.home < 0:
+        if self.home < 0:
+            with LOCK:
                 self._prepare(int(cuda.runtime.getDevice()))
+        stream = cuda.get_current_stream()
         # a user's capture could contain a replay, but not the copies before and after it
-        plainly = self.given_up or runs_as_part() or cuda.get_current_stream().is_capturing()
+        plainly = self.given_up or runs_as_part() or stream.is_capturing()
         if plainly or not devices <= {self.home}:
             return list(self.elsewhere(values))
         with LOCK:
-            return self._run(values)
+            return self._run(values, stream)
 
     def _prepare(self, device: int) -> None:
+        if self.home >= 0:
+            return  # another thread was first
         self.elsewhere = plain(self.split.body, self._function_of)
         self.plainly = plain(self.program, self._function_of)
         self.functions: dict[Instruction, Callable[..., Any]] = {
             i: self._function_of(i) for i in self.program.instructions
         }
-        self.home = device
         self._streams = Streams()
         weakref.finalize(self, self._streams.release).atexit = False
+        self.home = device  # the last: other threads read it without the lock
 
     def can(self, instruction: Instruction) -> bool:
         """Return True for an instruction to be tried in a graph."""
@@ -365,18 +376,18 @@ class GraphProgram:
     def _warm(self, values: Sequence[Any]) -> list[Any]:
         """Run without graphs, to compile their kernels and choose the algorithms of products."""
         scalars = [sys.modules["cupy"].zeros((), v.dtype) for _, v in self.pairs]
-        number_writer(scalars)([float(values[i]) for i in self._numbers])
+        number_writer(scalars)([*map(float, self._numbers(values))])
         with as_part(), timing():
             return list(self.plainly([*values, *scalars]))
 
-    def _run(self, values: Sequence[Any]) -> list[Any]:
-        now = dict(zip(self._arrays, map(_address_of, [values[i] for i in self._arrays]), strict=True))
-        flags = tuple([bool(values[i]) for i, _ in self._flags])
-        numbers = [float(values[i]) for i in self._numbers]
-        seen, self._seen = self._seen, now
+    def _run(self, values: Sequence[Any], stream: Any) -> list[Any]:
+        flags = tuple(map(bool, self._flags_of(values)))
+        numbers = [*map(float, self._numbers(values))]
         # no local variable refers to the graphs: their memory must be freed if a replay fails
-        if self._streams.recording is not None and self._streams.recording.fits(flags, now):
-            return self._replay(values, numbers)
+        if self._streams.recording is not None and self._streams.recording.fits(flags, values):
+            return self._replay(values, numbers, stream)
+        now = dict(zip(self._arrays, map(address_of, self._arrays_of(values)), strict=True))
+        seen, self._seen = self._seen, now
         if seen is None:  # the first run compiles kernels, outside of a capture
             out = self._warm(values)
             self.segments = segments(self.program.instructions, self.can, self.outputs)
@@ -396,15 +407,15 @@ class GraphProgram:
         self._streams.recording = None
         return self._build(values, numbers, Recording(flags, {i: now[i] for i in resident}))
 
-    def _replay(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
+    def _replay(self, values: Sequence[Any], numbers: list[float], stream: Any) -> list[Any]:
         """Replay the graphs, or run without them from now on if memory is short.
 
         Raises ``MemoryError`` if the replay may have overwritten an input already.
         """
         self._replays += 1
-        self._streams.follow()
+        self._streams.follow(stream)
         try:
-            return list(self._streams.recording.run(values, numbers))
+            return list(self._streams.recording.run(values, numbers, stream))
         except MemoryError as error:
             self.given_up = f"{type(error).__name__}: {error}"
             if self._streams.recording.changed:

@@ -4,12 +4,13 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from agrad.jit.lower.cuda.streams import copy_into, number_writer
+from agrad.engine.places import picker
+from agrad.jit.lower.cuda.streams import number_writer
 from agrad.jit.passes.aliasing import overwritten
 from agrad.jit.passes.fusion import Group
 from agrad.jit.program import Instruction, Variable
@@ -72,6 +73,9 @@ def segments(
 Recipe = Callable[[Sequence[Any]], Any]
 """A function from the inputs of a call to one of its arrays: a buffer, or a view of an input."""
 
+address_of = attrgetter("data.ptr", "strides")
+"""The function from an array to where its elements are."""
+
 
 class Recording:
     """The graphs of a program for certain inputs, with their buffers.
@@ -82,10 +86,11 @@ class Recording:
 
     def __init__(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> None:
         self.flags, self.addresses = flags, addresses
-        places = list(addresses)
-        self._resident = itemgetter(*places) if len(places) > 1 else lambda now: tuple([now[i] for i in places])
-        self._at = tuple(addresses.values())
-        self.steps: list[Callable[[Sequence[Any]], None]] = []
+        self._resident = picker(list(addresses))
+        self._at = list(addresses.values())
+        self.steps: list[tuple[Callable[[Any], Any], bool, bool]] = []
+        """Functions, each with True for the launch of a graph on a stream, else it is called with the inputs; and with
+        True if it may overwrite an input."""
         self.copied: list[tuple[int, Any]] = []
         self.write_numbers = number_writer(())
         self.written: list[float] | None = None
@@ -95,25 +100,31 @@ class Recording:
         self.changed: list[bool] = []
         """Not empty while a replay may have overwritten an input."""
 
-    def fits(self, flags: tuple[bool, ...], addresses: dict[int, Any]) -> bool:
+    def fits(self, flags: tuple[bool, ...], values: Sequence[Any]) -> bool:
         """Return True if the graphs are for these inputs."""
-        return flags == self.flags and self._resident(addresses) == self._at
+        return flags == self.flags and [*map(address_of, self._resident(values))] == self._at
 
     def write(self, values: Sequence[Any], numbers: list[float]) -> None:
         """Write the inputs of a call into the buffers of the graphs."""
         for i, buffer in self.copied:
-            copy_into(buffer, values[i])
+            x = values[i]
+            if x.strides == buffer.strides:
+                buffer.data.copy_from_device_async(x.data, buffer.nbytes)
+            else:
+                buffer[...] = x
         if numbers != self.written:
             self.written = None
             self.write_numbers(numbers)
             self.written = numbers
 
-    def run(self, values: Sequence[Any], numbers: list[float]) -> list[Any]:
-        """Replay for other values at the same addresses."""
+    def run(self, values: Sequence[Any], numbers: list[float], stream: Any) -> list[Any]:
+        """Replay on the current stream for other values at the same addresses."""
         self.changed.clear()
         self.write(values, numbers)
-        for step in self.steps:
-            step(values)
+        for step, is_graph, changes in self.steps:
+            if changes:
+                self.changed.append(True)
+            step(stream if is_graph else values)
         return self.results(values)
 
     def results(self, values: Sequence[Any]) -> list[Any]:
@@ -123,12 +134,6 @@ class Recording:
             cell.clear()
         return found
 
-    def add(self, step: Callable[[Sequence[Any]], Any], instructions: Sequence[Instruction]) -> None:
+    def add(self, step: Callable[[Any], Any], instructions: Sequence[Instruction], is_graph: bool = False) -> None:
         """Append a step that computes these instructions."""
-        changed = self.changed
-
-        def changing(values: Sequence[Any]) -> None:
-            changed.append(True)
-            step(values)
-
-        self.steps.append(changing if any(map(overwritten, instructions)) else step)
+        self.steps.append((step, is_graph, any(map(overwritten, instructions))))

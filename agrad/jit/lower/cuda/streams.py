@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from operator import call
 from typing import Any
 
 from agrad.backends.cupy.streams import CAPTURE, synchronize
@@ -43,17 +44,9 @@ def number_writer(targets: Sequence[Any]) -> Callable[[Sequence[float]], None]:
 
     def write(values: Sequence[float]) -> None:
         for kernel, some, kinds, part in launches:
-            kernel((1,), (1,), (*some, *[kind(v) for kind, v in zip(kinds, values[part], strict=True)]))
+            kernel((1,), (1,), (*some, *map(call, kinds, values[part])))
 
     return write
-
-
-def copy_into(target: Any, x: Any) -> None:
-    """Copy an array into a contiguous one of its shape and dtype on this device."""
-    if x.strides == target.strides:
-        target.data.copy_from_device_async(x.data, target.nbytes)
-    else:
-        target[...] = x
 
 
 @cache
@@ -150,8 +143,8 @@ class Streams:
             now.wait_event(self.stream.record())
             self._last, self._thread = now, threading.get_ident()
 
-    def capture(self, run: Callable[[], None]) -> Callable[[], None]:
-        """Capture the work that ``run`` launches, and return a function that launches it.
+    def capture(self, run: Callable[[], None]) -> Callable[[Any], None]:
+        """Capture the work that ``run`` launches, and return a function that launches it on a stream.
 
         The capture itself does not do the work. Raises ``Unchosen`` for a product without an algorithm.
         """
@@ -165,13 +158,12 @@ class Streams:
                 with contextlib.suppress(RuntimeError):
                     self.stream.end_capture()
                 raise
-            graph = self.stream.end_capture()
-        current = self.cuda.get_current_stream
-        return lambda: graph.launch(current())
+            launch: Callable[[Any], None] = self.stream.end_capture().launch
+        return launch
 
-    def follow(self) -> None:
-        """Make the current stream wait for a previous replay on another stream."""
-        now, last = self.cuda.get_current_stream(), self._last
+    def follow(self, now: Any) -> None:
+        """Make the current stream ``now`` wait for a previous replay on another stream."""
+        last = self._last
         if last is not None and (last.ptr != now.ptr or self._thread != threading.get_ident()):
             if last.ptr == self.cuda.Stream.ptds.ptr:  # each thread has its own, which another thread cannot refer to
                 synchronize()

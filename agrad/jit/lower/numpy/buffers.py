@@ -149,7 +149,7 @@ def reusable_gradient_function(shape: tuple[int, ...], dtype: Any) -> Callable[[
         gradient = tensor._grad
         if getattr(gradient, "node", gradient) is not None or sys.getrefcount(gradient) > _ALONE:
             return None
-        if weakref.getweakrefcount(gradient) or not donatable(gradient):
+        if weakref.getweakrefcount(gradient) or not donatable(gradient)[0]:
             return None
         found: np.ndarray = gradient.data
         return found if found.shape == shape and found.dtype == dtype and found.flags.c_contiguous else None
