@@ -35,6 +35,31 @@ def with_operands_inlined(accepts: Accepts, view_of: Callable[[Instruction, Any]
     return lambda program: _Inlining(program, accepts, view_of).run()
 
 
+class ViewLayouts(dict[Variable, Any]):
+    """The memory layouts of views, as NumPy arrays of bytes.
+
+    view_of: see ``with_operands_inlined``. Other variables are contiguous.
+    """
+
+    def __init__(self, view_of: Callable[[Instruction, Any], Any]) -> None:
+        super().__init__()
+        self.view_of = view_of
+
+    def __missing__(self, v: Variable) -> Any:
+        return np.empty(v.shape, np.uint8)
+
+    def add(self, instruction: Instruction) -> bool | None:
+        """Add the result of a view, and return True if it would be a copy; None for other instructions."""
+        if len(instruction.results) != 1 or not instruction.operation.is_view or not instruction.arrays:
+            return None
+        below = self[instruction.arrays[0]]
+        found = self.view_of(instruction, below)
+        if found is None:
+            return None
+        self[instruction.results[0]] = found
+        return not np.may_share_memory(found, below)
+
+
 class _Inlining:
     """One run of the pass, from the last instruction to the first."""
 
@@ -47,25 +72,13 @@ class _Inlining:
         for v in program.outputs:
             self.readers.setdefault(v if isinstance(v, Variable) else None, []).append(len(self.instructions))
         self.writes = [at for at, i in enumerate(self.instructions) if overwritten(i)]
-        self.views: dict[int, bool] = {}
+        layouts = ViewLayouts(view_of)
+        found = [(at, layouts.add(instruction)) for at, instruction in enumerate(self.instructions)]
+        self.views: dict[int, bool] = {at: copied for at, copied in found if copied is not None}
         """For each view, whether it would be a copy."""
-        self._find_views(view_of)
         self.can = [at in self.views or self._is_computed(i, accepts) for at, i in enumerate(self.instructions)]
         self.gone: set[int] = set()
         self.texts = Counter(map(_text, self.instructions))
-
-    def _find_views(self, view_of: Callable[[Instruction, Any], Any]) -> None:
-        layouts: dict[Variable, Any] = {}
-        for at, instruction in enumerate(self.instructions):
-            if len(instruction.results) == 1 and instruction.operation.is_view:
-                (x,) = instruction.arrays[:1] or (None,)
-                layout = None if x is None else layouts.get(x, np.empty(x.shape, np.uint8))
-                found = None if layout is None else view_of(instruction, layout)
-                if found is not None:
-                    copied = not np.may_share_memory(found, layout)
-                    self.views[at] = copied
-                    if not copied:
-                        layouts[instruction.results[0]] = found
 
     def _is_computed(self, instruction: Instruction, accepts: Accepts) -> bool:
         group = instruction.operation

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import numpy as np
-
 from agrad.jit.lower.cuda.elements import view_in_numpy
 from agrad.jit.lower.cuda.epilogues import is_any_product
 from agrad.jit.passes.fusion import Contiguous
+from agrad.jit.passes.inlining import ViewLayouts
 from agrad.jit.program import Instruction, Program, Variable
 from agrad.kernels.cupy.products import layout
 
@@ -20,7 +19,7 @@ def with_contiguous_operands(program: Program) -> Program:
 
     A copy follows the instruction that makes its operand. All later instructions read the copy.
     """
-    layouts: dict[Variable, Any] = {}
+    layouts = ViewLayouts(view_in_numpy)
     copies: dict[Variable, Variable] = {}
     for at, instruction in enumerate(program.instructions):
         _add_layout(instruction, layouts, copies)
@@ -42,21 +41,17 @@ def with_contiguous_operands(program: Program) -> Program:
     return program.with_instructions(kept)
 
 
-def _add_layout(instruction: Instruction, layouts: dict[Variable, Any], copies: dict[Variable, Variable]) -> None:
+def _add_layout(instruction: Instruction, layouts: ViewLayouts, copies: dict[Variable, Variable]) -> None:
     """Add the layout of a view, and a copy for a view that is one."""
-    if len(instruction.results) != 1 or not instruction.operation.is_view or len(instruction.arrays) != 1:
-        return
-    (out,), (x,) = instruction.results, instruction.arrays
-    below = layouts.get(x)
-    below = np.empty(x.shape, np.uint8) if below is None else below
-    found = view_in_numpy(instruction, below)
-    if found is not None:
-        if not np.may_share_memory(found, below):
+    is_copied = layouts.add(instruction)
+    for out in instruction.results if is_copied is not None else ():
+        if is_copied:
             copies.setdefault(out, out.twin())
-        layouts[out] = np.empty(out.shape, np.uint8) if out in copies else found
+        if out in copies:
+            del layouts[out]
 
 
-def _source(v: Variable, program: Program, layouts: dict[Variable, Any]) -> Variable:
+def _source(v: Variable, program: Program, layouts: ViewLayouts) -> Variable:
     """Return the array of which ``v`` is the matrix transpose, or ``v`` itself."""
     (x,) = program.instructions[program.makers[v]].arrays
     if x not in program.makers or len(x.shape) < 2 or x not in layouts:
