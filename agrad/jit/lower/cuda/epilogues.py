@@ -6,6 +6,7 @@ nor ``FusedEpilogue`` needs CuPy: for other arrays, the operation calls the oper
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ NARROW = {"e", "H"}
 """Dtypes of rounded factors, and of rounded results of their products: float16, and the bits of bfloat16."""
 
 
+@dataclass(eq=False, repr=False)
 class FusedEpilogue(Operation):
     """A product and the operations that follow it, as one operation.
 
@@ -32,29 +34,22 @@ class FusedEpilogue(Operation):
     or, without a mask, of the second factor. rounding: the operation that rounds the first result, after all others.
     """
 
-    def __init__(
-        self,
-        product: Any,
-        *,
-        relu: bool = False,
-        mask: bool = False,
-        masked: bool = False,
-        sums: bool = False,
-        rounding: Rounding | None = None,
-    ) -> None:
-        self.product, self.relu, self.mask, self.masked, self.sums = product, relu, mask, masked, sums
-        self.rounding = rounding
-        self.outputs: tuple[str, ...] | None = ("y", "mask") if mask else ("product", "bias") if sums else None
-        parts = {RELU.name: relu, "mask": mask, "masked": masked, SUM.name: sums, "rounded": rounding is not None}
-        self.name: str = "_".join([product.name, *(part for part, there in parts.items() if there)])
+    product: Any
+    relu: bool = False
+    mask: bool = False
+    masked: bool = False
+    sums: bool = False
+    rounding: Rounding | None = None
+
+    def __post_init__(self) -> None:
+        self.outputs = ("y", "mask") if self.mask else ("product", "bias") if self.sums else None
+        parts = [RELU.name] * self.relu + ["mask"] * self.mask + ["masked"] * self.masked + [SUM.name] * self.sums
+        self.name: str = "_".join([self.product.name, *parts, *(["rounded"] if self.rounding else [])])
 
     @classmethod
     def of(cls, operation: Any, **more: Any) -> "FusedEpilogue":
         """Return a product, joined or not, with more operations."""
-        if not isinstance(operation, cls):
-            return cls(operation, **more)
-        found = {part: getattr(operation, part) for part in ("relu", "mask", "masked", "sums", "rounding")}
-        return cls(operation.product, **(found | more))
+        return replace(operation, **more) if isinstance(operation, cls) else cls(operation, **more)
 
     def bind(self, *args: Any) -> Any:
         """Call the operations one by one, as user code does."""
@@ -107,10 +102,10 @@ def shape_of(instruction: Instruction) -> tuple[int, int, int] | None:
     out = instruction.outputs[0]
     if len(x.shape) < 2 or len(weight.shape) != 2 or out is None or not has_dtypes(instruction):
         return None
-    operation = instruction.operation
     result = _result(instruction)
     (*rows, k), n = x.shape, weight.shape[1]
     m = math.prod(rows)
+    operation = instruction.operation
     bias = more[: len(more) - bool(getattr(operation, "masked", False))]
     if not m * k * n or any(v.shape != (n,) or np.dtype(v.dtype).char != result for v in bias):
         return None
@@ -177,7 +172,7 @@ def with_epilogues(program: Program) -> Program:
         product = None
         masked = rule_of(i) == (RELU, "vjp:x")
         if i.operation is RELU:
-            product = sole(i.operands[0])
+            product = sole(i.operands[0], None if _wide(i) else 3)
         elif masked and _wide(i):
             product = sole(i.operands[0], 2)
         if product is None:
