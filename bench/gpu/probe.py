@@ -130,6 +130,29 @@ def without_workspace() -> tuple[float, str]:
     return max(with_one, without), f"off by {without:.1e}, with {products.WORKSPACE >> 20} MiB by {with_one:.1e}"
 
 
+def narrow_results() -> tuple[bool, str]:
+    """Compare products with narrow results to roundings of float32 results.
+
+    Two algorithms may add in another order, so a few numbers may differ.
+    """
+    import cupy
+
+    from agrad.jit.lower.cuda.products import cupy_narrow_matmul
+
+    found, texts, least = cublaslt(), [], 1.0
+    rng = np.random.default_rng(0)
+    given = [cupy.asarray(rng.normal(size=shape).astype(np.float32)) for shape in ((128, 784), (784, 256))]
+    for precision in ("bfloat16", "float16"):
+        way = cupy_narrow_matmul(precision)
+        x, w = map(way.narrow, given)
+        (wide,), (narrow,) = found.product(x, w, dtype=np.dtype("float32")), found.product(x, w, dtype=x.dtype)
+        same = float((way.narrow(wide) == narrow).mean())
+        adds, zero = found.adds_before_rounding(x.dtype), found.masks_zero(x.dtype, x.dtype, False)
+        texts.append(f"{precision}: {same:.2%} equal, float32 bias {adds}, mask before rounding {zero}")
+        least = min(least, same)
+    return least > 0.95, "; ".join(texts)
+
+
 QUESTIONS: dict[str, Callable[[], tuple[float | bool, str]]] = {
     "device": versions,
     "cuBLASLt": lt,
@@ -139,6 +162,7 @@ QUESTIONS: dict[str, Callable[[], tuple[float | bool, str]]] = {
     "solve with broadcast": solve,
     "products at odd alignments": odd_alignments,
     "a product without workspace": without_workspace,
+    "products with narrow results": narrow_results,
 }
 
 
