@@ -236,15 +236,12 @@ def with_narrow_results(program: Program, adds_bias: Callable[[np.dtype], bool])
             continue
         at = program.makers.get(i.operands[0], -1)
         source = kept[at] if at >= 0 else None
-        if source is None or not is_any_product(source) or getattr(source.operation, "sums", False):
+        if source is None or not is_any_product(source) or not (shape_of(source) or is_batch(source)):
             continue
-        dtype, masked = i.results[0].dtype, getattr(source.operation, "masked", False)
-        if len(source.operands) - masked == 3 and not adds_bias(dtype):
-            continue
-        if (shape_of(source) or is_batch(source)) and source.operands[0].dtype == dtype:
-            operation = FusedEpilogue.of(source.operation, rounding=i.operation)
-            outputs = (i.results[0], *source.outputs[1:])
-            kept[at] = Instruction(operation, source.operands, source.settings, outputs)
+        joined, dtype = FusedEpilogue.of(source.operation, rounding=i.operation), i.results[0].dtype
+        has_bias = len(source.operands) - joined.masked == 3
+        if not joined.sums and source.operands[0].dtype == dtype and (not has_bias or adds_bias(dtype)):
+            kept[at] = Instruction(joined, source.operands, {}, (i.results[0], *source.outputs[1:]))
             kept[here] = None
     return program.with_instructions(kept)
 

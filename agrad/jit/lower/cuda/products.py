@@ -62,12 +62,10 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
     """Return the function that computes a product by cuBLASLt, or None if it cannot."""
     if current_lt().absent:
         return None
-    if shape_of(instruction) is None:
-        return _batch_function(instruction, tensor_float) if is_batch(instruction) else None
-    operation = instruction.operation
-    joined = FusedEpilogue.of(operation)
-    out = instruction.outputs[0]
-    assert out is not None
+    has_batch = shape_of(instruction) is None
+    if has_batch and not is_batch(instruction):
+        return None
+    joined, out = FusedEpilogue.of(instruction.operation), instruction.results[0]
     affine = len(instruction.operands) - joined.masked == 3
     wide = np.dtype(np.float32 if joined.rounding else out.dtype)
     plain: dict[str, Any] = {"dtype": wide, "tensor_float": tensor_float or tensor_float_by_default()}
@@ -76,8 +74,9 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
         *rows, k = x.shape
         rest = list(args)
         mask: Any = rest.pop() if joined.masked else True if joined.mask else None
-        found = matrices(joined, x.reshape(-1, k), rest[0], rest[1] if affine else None, mask)
-        if len(rows) == 1:
+        rows_of_x = x if has_batch else x.reshape(-1, k)
+        found = matrices(joined, rows_of_x, rest[0], rest[1] if affine else None, mask)
+        if has_batch or len(rows) == 1:
             return found
         first, *more = found if isinstance(found, tuple) else (found,)
         first = first.reshape(*rows, -1)
@@ -91,8 +90,8 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
         if joined.mask:
             fits = lt.masks_zero(dtype, x.dtype, bias is not None)
         if fits:
-            settings = plain | {"dtype": dtype, "relu": joined.relu, "mask": mask, "sums": joined.sums}
-            found = lt.attempt(x, weight, bias, **settings)
+            settings = plain | {"dtype": dtype}
+            found = lt.attempt(x, weight, bias, relu=joined.relu, mask=mask, sums=joined.sums, **settings)
             if found is not None:
                 return found if len(found) > 1 else found[0]
         if rounding is not None:
@@ -101,27 +100,14 @@ def product_function(instruction: Instruction, tensor_float: bool = False) -> Ca
         if joined.mask and lt.reads_bits(dtype, x.dtype):
             y = matrices(FusedEpilogue(joined.product, relu=True), x, weight, bias, None)
             return y, positive_bits(y)
+        if has_batch:
+            return joined.product.function_of(type(x))(x, weight)
         alone = lt.attempt(x, weight, **plain)
         product = gemm(x, weight, **plain) if alone is None else alone[0]
         if bias is not None:
             product = product + bias
         truth = _truth(mask, product.shape[1]) if joined.masked else None
         return joined.followed(product, weight, truth, lambda operation, *given, **by: operation.evaluate(given, by))
-
-    return load("cupy").placed(run)
-
-
-def _batch_function(instruction: Instruction, tensor_float: bool) -> Callable[..., Any]:
-    """Return the function that computes a product of batches of matrices."""
-    joined, (out,) = FusedEpilogue.of(instruction.operation), instruction.results
-    dtype, tensor_float = np.dtype(out.dtype), tensor_float or tensor_float_by_default()
-
-    def run(x: Any, weight: Any) -> Any:
-        found = current_lt().attempt(x, weight, dtype=dtype, tensor_float=tensor_float)
-        if found is not None:
-            return found[0]
-        product = joined.product.function_of(type(x))(x, weight)
-        return product if joined.rounding is None else joined.rounding.function(product)
 
     return load("cupy").placed(run)
 
