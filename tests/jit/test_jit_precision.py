@@ -105,6 +105,26 @@ def test_an_array_is_rounded_once_and_before_it_is_turned(backend: str, place: A
         assert makers == [f"rounded[{precision}]"] * 2
 
 
+def test_a_view_with_all_elements_is_rounded_with_its_array(backend: str, place: Any) -> None:
+    """A part is rounded by itself, and a conversion is no view of the rounded array."""
+
+    def products(x: Any, w: Any) -> Any:
+        parts = agrad.reshape(x, (2, 6))[:, 2:], x[:1], agrad.positive(agrad.astype(x, x.dtype))
+        whole = agrad.flip(x, axis=0), agrad.permute_dims(agrad.reshape(x, (4, 3)), (1, 0)), x[None]
+        return tuple([agrad.matmul(part, w) for part in (x, *parts, *whole)])
+
+    x, w = draw(3, 4), draw(4, 2)
+    for precision in narrow(backend):
+        jitted = agrad.jit(products, precision=precision)
+        given = place(x), place(w)
+        for _ in range(3):
+            for got, right in zip(jitted(*given), products(rounded(x, precision), rounded(w, precision)), strict=True):
+                np.testing.assert_allclose(host(got), right, rtol=1e-5, atol=1e-6)
+        stages = jitted.lower(*given).stages
+        (program,) = [program for name, program in stages if name == "precision"]
+        assert 4 <= names(program).count(f"rounded[{precision}]") <= 6  # the array, w, two parts, conversions
+
+
 def test_tf32_is_a_permission(backend: str, place: Any) -> None:
     arrays = [place(a) for a in (draw(3, 4), draw(4, 2), draw(2), draw(3, 2))]
     on_gpu = "cuda" in str(getattr(arrays[0], "device", "")).lower()
