@@ -47,7 +47,7 @@ def _goals() -> list[Goal]:
         Goal("probe", "gradient of a gather", "sums for repeated indices"),
         Goal("probe", "solve with broadcast", "as NumPy"),
         Goal("probe", "products at odd alignments", "off by at most 1e-3", most=1e-3),
-    Goal("probe", "products with narrow results", "roundings of the float32 results"),
+        Goal("probe", "products with narrow results", "roundings of the float32 results"),
         Goal("probe", "a product without workspace", "off by at most 1e-3", most=1e-3),
     ]
     for optimizer in OPTIMIZERS:
