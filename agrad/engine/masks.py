@@ -15,7 +15,7 @@ from agrad.engine.joining import NUMPYS
 from agrad.engine.levels import GetOutput
 from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.tape import Node
-from agrad.registry import CALLS
+from agrad.registry import CALLS, names_of
 from agrad.shapes import broadcast_axes
 
 Apply = Callable[[Node, Any, Any], tuple[Any, ...]]
@@ -105,7 +105,9 @@ class Masks:
         else:
             parts = apply(node, g, None)
         pulled = None
-        if primitive.moves and (primitive.masks or mine not in (ALL, BY_VALUE)):
+        if primitive.used is not None and mine is ALL:
+            pulled = _declared(node)
+        elif primitive.moves and (primitive.masks or mine not in (ALL, BY_VALUE)):
             pulled = _pulled(node, g, mine, apply)
         links = node.links
         for k, (parent, part) in enumerate(zip(links if type(links) is tuple else (links,), parts, strict=True)):
@@ -124,7 +126,7 @@ class Masks:
 
 def _of_parent(primitive: Any, mine: Used, pulled: Used | None, k: int, g: Any, part: Any) -> Used:
     if pulled is not None:
-        return Used(lambda parts: parts[k], (pulled,))
+        return ALL if pulled is ALL else Used(lambda parts: parts[k], (pulled,))
     if primitive.masks or "indices" in primitive.constant or isinstance(primitive, GetOutput):
         return BY_VALUE  # of a part of an array, whose other parts may be used
     if mine is ALL or mine is BY_VALUE:
@@ -135,6 +137,16 @@ def _of_parent(primitive: Any, mine: Used, pulled: Used | None, k: int, g: Any, 
         return mine
     shape = tuple(part.shape)
     return Used(lambda used: _any_to(used, shape), (mine,))
+
+
+def _declared(node: Node) -> Used:
+    """Return the used elements of the first argument of an operation that has a function for them."""
+    saved, (names, settings) = node.saved or (), names_of(node.plan.primitive.used)
+    known = dict(zip(node.plan.names, saved, strict=True))
+    values = [known[name] for name in names if name != "xp"]
+    options = {name: saved[-1][name] for name in settings}
+    find = node.plan.primitive.used(NAMESPACES[type(values[0])], *values, **options)
+    return ALL if find is None else Used(lambda: [find()])
 
 
 def _pulled(node: Node, g: Any, mine: Used, apply: Apply) -> Used:

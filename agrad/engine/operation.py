@@ -20,7 +20,7 @@ TRAITS = frozenset(
     {
         "averages", "capturable", "combine", "commutative", "core_axes", "decompose", "finite_slopes", "has_effect",
         "is_update", "is_view", "kind", "may_alias", "moves", "neutral", "no_alias", "operator", "product_rules",
-        "raises", "rule_traits", "sparsity", "takes_traced_numbers",
+        "raises", "rule_traits", "sparsity", "takes_traced_numbers", "used",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -70,6 +70,11 @@ class Operation:
     """
     masks = False
     """True if elements of an argument may be unused."""
+    used: Function | None = None
+    """Function like a rule for the used elements of the first argument, if they are known.
+
+    It returns a function without arguments that computes the Booleans, or None if all elements are used.
+    """
     moves: bool = False
     """True if its rules only move and add cotangents."""
     overwrites: tuple[int, ...] = ()

@@ -17,6 +17,7 @@ from agrad.ops.elementwise import *
 from agrad.ops.indexing import *
 from agrad.ops.lengths import hypot as hypot
 from agrad.ops.linear_algebra import matmul as matmul, tril as tril, triu as triu
+from agrad.ops.losses import *
 from agrad.ops.manipulation import *
 from agrad.ops.products import tensordot as tensordot, vecdot as vecdot
 from agrad.ops.searching import *

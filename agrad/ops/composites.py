@@ -1,4 +1,4 @@
-"""Functions of neural networks: activations, softmax, cross entropy, linear maps.
+"""Functions of neural networks: activations, softmax, linear maps.
 
 Functions whose derivative is simpler than the derivative of their body are separate primitives: the tape stores less,
 and a backend may register one fused kernel.
@@ -8,35 +8,27 @@ import inspect
 import math
 from typing import Any
 
-import numpy as np
-
 from agrad.backends.base import in_digits_of
 from agrad.dtypes import as_dtype, is_complex
-from agrad.engine.batching import spread, with_rank
-from agrad.errors import DtypeError, IndexRangeError, ShapeError
-from agrad.ops.definition import elementwise, primitive, public_of_array, public_of_arrays
-from agrad.ops.elementwise import add, multiply
-from agrad.ops.manipulation import reshape
-from agrad.ops.shared import REDUCTIONS, Axes, Reduction, axes_of, axis_of, floated, keep, ndim_of
+from agrad.engine.batching import with_rank
+from agrad.errors import DtypeError
+from agrad.ops.definition import elementwise, primitive, public_of_array
+from agrad.ops.elementwise import add
+from agrad.ops.shared import Axes, axes_of, axis_of, floated, keep
 from agrad.ops.special.normal import erfc
-from agrad.ops.statistical import mean
-from agrad.ops.statistical import sum as sum_
 from agrad.registry import public
 from agrad.shapes import size
 
-__all__ = [
-    "cross_entropy", "gelu", "linear", "log_softmax", "logsumexp", "relu", "sigmoid", "softmax",
-    "softmax_cross_entropy",
-]  # fmt: skip
+__all__ = ["gelu", "linear", "log_softmax", "logsumexp", "relu", "sigmoid", "softmax"]
 
 
-def _check_real(name: str, x: Any) -> None:
+def check_real(name: str, x: Any) -> None:
     if is_complex(x.dtype):
         raise DtypeError(f"{name}: arguments must be real, got {as_dtype(x.dtype)}. Use agrad.real or agrad.imag.")
 
 
 def _relu(xp: Any, x: Any, /) -> Any:
-    _check_real("relu", x)
+    check_real("relu", x)
     return xp.maximum(x, xp.zeros_like(x))
 
 
@@ -142,7 +134,7 @@ def _gelu(xp: Any, x: Any, /, *, approximate: bool = False) -> Any:
     >>> agrad.gelu(np.asarray([-1.0, 0.0, 1.0]))
     array([-0.15865525,  0.        ,  0.84134475])
     """
-    _check_real("gelu", x)
+    check_real("gelu", x)
     x = xp.maximum(x, _FAR[0])
     if approximate:
         scale, cubic = _constants(x)
@@ -197,7 +189,7 @@ def weight_total(xp: Any, x: Any, /) -> Any:
     return xp.where(xp.isfinite(x) & (x != 0), x, xp.ones_like(x))
 
 
-def _weights(xp: Any, x: Any, y: Any, axis: Any) -> tuple[Any, Any]:
+def softmax_weights(xp: Any, x: Any, y: Any, axis: Any) -> tuple[Any, Any]:
     """Return weights that are proportional to the derivatives, and their sum."""
     weights = xp.exp(x - keep(xp, y, tuple(x.shape), axis))
     return weights, weight_total(xp.sum(weights, axis=axis, keepdims=True))
@@ -205,13 +197,13 @@ def _weights(xp: Any, x: Any, y: Any, axis: Any) -> tuple[Any, Any]:
 
 @logsumexp_p.vjp
 def logsumexp_vjp(xp: Any, g: Any, x: Any, y: Any, *, axis: Any) -> Any:
-    weights, total = _weights(xp, x, y, axis)
+    weights, total = softmax_weights(xp, x, y, axis)
     return keep(xp, g, tuple(x.shape), axis) / total * weights
 
 
 @logsumexp_p.jvp
 def logsumexp_jvp(xp: Any, t: Any, x: Any, y: Any, *, axis: Any, keepdims: bool) -> Any:
-    weights, total = _weights(xp, x, y, axis)
+    weights, total = softmax_weights(xp, x, y, axis)
     return xp.sum(t * weights / total, axis=axis, keepdims=keepdims)
 
 
@@ -317,160 +309,6 @@ def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
     array([-1000., -1000.,     0.])
     """
     return log_softmax_p(x, axis=axis_of(axis, x))
-
-
-# ------------------------------------------------------------------ cross entropy
-
-
-def _is_class(xp: Any, x: Any, labels: Any) -> Any:
-    """Return a boolean (n, c) array: true in the column of the row's label."""
-    classes = xp.arange_like(x, x.shape[1])
-    # not the other way: 8-bit labels above 255 are not class indices, and 300 cast to 8 bits is 44
-    return xp.reshape(xp.astype(labels, classes.dtype), (-1, 1)) == classes
-
-
-@public
-@primitive(out=("loss", "lse"), constant="labels", no_alias=True, rule_traits={"vjp:x": {"no_alias": True}})
-def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
-    """Return the cross entropy of softmax(x) with labels, and logsumexp(x), by rows.
-
-    Parameters
-    ----------
-    x : array
-        Logits of shape (n, c) and a real floating dtype.
-    labels : array
-        Integers of shape (n,), in range(c).
-
-    Returns
-    -------
-    tuple of arrays
-        The cross entropies and the logarithms, of shape (n,). The rule of the cross entropies uses the logarithms.
-
-    Raises
-    ------
-    IndexRangeError
-        If a label is out of range and the labels are a NumPy array.
-
-    Examples
-    --------
-    >>> scores, labels = np.asarray([[2.0, 0.0], [0.0, 0.0]]), np.asarray([0, 1])
-    >>> losses, totals = agrad.softmax_cross_entropy(scores, labels)
-    >>> losses.round(4), totals.round(4)
-    (array([0.1269, 0.6931]), array([2.1269, 0.6931]))
-    >>> agrad.grad(lambda x: agrad.sum(agrad.softmax_cross_entropy(x, labels)[0]))(scores).round(4)
-    array([[-0.1192,  0.1192],
-           [ 0.5   , -0.5   ]])
-    """
-    _check_real("cross_entropy", x)
-    _check_labels(labels, x.shape[1])
-    m = xp.max(x, axis=1, keepdims=True)
-    rest = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
-    # m - x first: added to a large m, the logarithm would be rounded away
-    picked = xp.sum(xp.where(_is_class(xp, x, labels), (m - x) + rest, xp.zeros_like(x)), axis=1)
-    return picked, xp.reshape(rest + m, (x.shape[0],))
-
-
-def _probabilities(xp: Any, x: Any, lse: Any) -> Any:
-    weights, total = _weights(xp, x, lse, (1,))
-    return weights / total
-
-
-@softmax_cross_entropy.vjp("x")
-def softmax_cross_entropy_vjp(xp: Any, g_loss: Any, g_lse: Any, x: Any, labels: Any, lse: Any) -> Any:
-    p = _probabilities(xp, x, lse)
-    out = None
-    if g_loss is not None:
-        one_hot = xp.astype(_is_class(xp, x, labels), x.dtype)
-        out = xp.reshape(g_loss, (-1, 1)) * (p - one_hot)
-    if g_lse is not None:
-        part = xp.reshape(g_lse, (-1, 1)) * p
-        out = part if out is None else out + part
-    return out
-
-
-@softmax_cross_entropy.jvp("x")
-def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) -> Any:
-    p = _probabilities(xp, x, lse)
-    t_lse = xp.sum(t * p, axis=1)
-    picked = xp.sum(xp.where(_is_class(xp, x, labels), t, xp.zeros_like(t)), axis=1)
-    return t_lse - picked, t_lse
-
-
-@public_of_arrays
-def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean") -> Any:
-    """Return the cross entropy of softmax(logits) with the labels.
-
-    Parameters
-    ----------
-    logits : array of shape (..., c) with a real floating-point dtype
-    labels : array
-        Integers of shape (...), in range(c), or probabilities of shape (..., c) and a floating dtype, such as one-hot
-        rows.
-    reduction : str
-        ``"mean"`` or ``"sum"`` over all rows, or ``"none"``.
-
-    Returns
-    -------
-    array of shape (), or with ``"none"`` of shape (...)
-
-    Raises
-    ------
-    IndexRangeError
-        If a label is out of range and the labels are a NumPy array. Other libraries would have to synchronize first.
-
-    Examples
-    --------
-    >>> scores = np.asarray([[2.0, 0.0], [0.0, 0.0]])
-    >>> round(float(agrad.cross_entropy(scores, np.asarray([0, 1]))), 4)
-    0.41
-    >>> agrad.grad(agrad.cross_entropy)(scores, np.asarray([0, 1])).round(4)
-    array([[-0.0596,  0.0596],
-           [ 0.25  , -0.25  ]])
-    """
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, got {reduction!r}")
-    ndim, labels_ndim = ndim_of(logits, "cross_entropy"), ndim_of(labels, "cross_entropy")
-    shape = tuple(logits.shape)
-    lead = shape[:-1]
-    kind = as_dtype(labels.dtype).kind
-    if ndim and labels_ndim == ndim and tuple(labels.shape) == shape and kind in ("real floating", "bool"):
-        _check_real("cross_entropy", logits)
-        loss = -sum_(multiply(labels, log_softmax(logits, axis=-1)), axis=-1)
-    elif ndim and tuple(labels.shape) == lead:
-        if kind not in ("signed integer", "unsigned integer"):
-            raise DtypeError(f"cross_entropy: labels of shape {lead} must have an integer dtype, got {kind}")
-        if ndim != 2:
-            logits, labels = reshape(logits, (-1, shape[-1])), reshape(labels, (-1,))
-        loss = softmax_cross_entropy(logits, labels)[0]
-        if ndim != 2:
-            loss = reshape(loss, lead)
-    else:
-        raise ShapeError(
-            f"cross_entropy: labels must be class labels of shape {lead} or probabilities of shape {shape} for logits "
-            f"of shape {shape}, got shape {tuple(labels.shape)}"
-        )
-    if reduction == "none":
-        return loss
-    return mean(loss) if reduction == "mean" else sum_(loss)
-
-
-def _check_labels(labels: Any, classes: int) -> None:
-    if isinstance(labels, np.ndarray) and labels.size and (labels.max() >= classes or labels.min() < 0):
-        wrong = labels[(labels < 0) | (labels >= classes)][0]
-        raise IndexRangeError(
-            f"cross_entropy: labels must be from 0 to {classes - 1} for {classes} classes, got {wrong}"
-        )
-
-
-@softmax_cross_entropy.batch
-def softmax_cross_entropy_batch(
-    xp: Any, x: Any, labels: Any, x_mapped: bool, labels_mapped: bool, batch_size: int
-) -> Any:
-    x, labels = spread(xp, x, x_mapped, batch_size), spread(xp, labels, labels_mapped, batch_size)
-    shape = tuple(labels.shape)
-    rows = size(shape)
-    parts = softmax_cross_entropy(xp.reshape(x, (rows, x.shape[-1])), xp.reshape(labels, (rows,)))
-    return tuple([xp.reshape(part, shape) for part in parts])
 
 
 # ------------------------------------------------------------------ the affine map

@@ -44,7 +44,7 @@ def loop(name: str) -> str:
 @pytest.mark.parametrize("real", ["float", "double"])
 def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
     source = tmp_path / "kernels.cu"
-    types = "typedef long long int64;\ntypedef int L;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\n"
+    types = "typedef long long int64;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\n"
     types += "typedef unsigned char uint8;\n"
     source.write_text(row_source(real) + types + "".join(map(loop, ELEMENTWISE)))
     done = subprocess.run(
@@ -54,7 +54,7 @@ def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert source.with_suffix(".ptx").read_text().count(".entry") == len(ELEMENTWISE) + 4
+    assert source.with_suffix(".ptx").read_text().count(".entry") == len(ELEMENTWISE) + 5
 
 
 def apply(name: str, part: str, /, *arrays: object, **settings: object) -> object:
@@ -91,7 +91,7 @@ def close(got: np.ndarray, expected: np.ndarray, dtype: np.dtype) -> None:
 def check(name: str, dtype: np.dtype, values: dict[str, np.ndarray], **options: object) -> None:
     """Compare the kernels of an operation with the generic code on NumPy, in double precision."""
     wide = completed(name, {n: a.astype(float) if a.dtype == dtype else a for n, a in values.items()}, **options)
-    cotangents = [n for n in wide if n.startswith("g_") or n == "g"]
+    cotangents = [n for n in KERNELS["cupy", name, "vjp:x"].names if n.startswith("g_") or n == "g"]
     like, compared = {"g": "y", "g_loss": "loss", "g_lse": "lse"}, 0
     for part, has in [("forward", ()), *(("vjp:x", has) for has in product((False, True), repeat=len(cotangents)))]:
         if ("cupy", name, part) not in KERNELS or (part == "vjp:x" and not any(has)):
@@ -146,12 +146,64 @@ def test_softmax_of_rows_that_overflow(dtype: np.dtype) -> None:
     assert loss[1] == 0
 
 
+MEAN = {"ignore": None, "smoothing": 0.0, "reduction": "mean"}
+
+
 @pytest.mark.needs("cupy")
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (5, 10), (40, 3), (2, 700)])
 @pytest.mark.parametrize("integers", ["int64", "uint8", "int32"])
 def test_cross_entropy(dtype: np.dtype, rows: int, columns: int, integers: str) -> None:
     labels = (np.arange(rows) * 7 % columns).astype(integers)
     check("softmax_cross_entropy", dtype, {"x": draw(dtype, rows, columns), "labels": labels})
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(("ignore", "smoothing"), [(None, 0.0), (1, 0.0), (None, 0.1), (1, 0.25), (-100, 1.0)])
+@pytest.mark.parametrize(("rows", "columns", "integers"), [(1, 1, "int8"), (5, 10, "uint64"), (40, 3, "int16"),
+                                                           (2, 700, "uint16"), (6000, 7, "int64")])  # fmt: skip
+def test_cross_entropy_with_its_reduction(
+    dtype: np.dtype, rows: int, columns: int, integers: str, ignore: int | None, smoothing: float, reduction: str
+) -> None:
+    labels = (np.arange(rows) * 7 % columns).astype(integers)
+    labels[0] = columns - 1
+    if rows > 1 and ignore is not None and not integers.startswith("u"):
+        labels[1::3] = ignore
+    elif ignore == -100:
+        ignore = None
+    options = {"ignore": ignore, "smoothing": smoothing, "reduction": reduction}
+    check("cross_entropy", dtype, {"x": draw(dtype, rows, columns), "labels": labels}, **options)
+
+
+@pytest.mark.needs("cupy")
+def test_cross_entropy_adds_in_the_same_order_every_time(dtype: np.dtype) -> None:
+    x, labels = draw(dtype, 5000, 9), np.arange(5000) % 9
+    found = {float(call("cross_entropy", "forward", x, labels, **MEAN)[0]) for _ in range(4)}
+    assert len(found) == 1
+    rows = call("cross_entropy", "forward", x, labels, **{**MEAN, "reduction": "none"})[0]
+    close(np.array(found.pop(), dtype), rows.astype(float).mean(), dtype)
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_rows_that_are_ignored_change_nothing(dtype: np.dtype, smoothing: float) -> None:
+    x = np.array([[1, 2, 3], [np.nan] * 3, [np.inf, 0, -np.inf], [-np.inf, 0, 1]], dtype)
+    labels, options = np.array([2, 9, 9, 1]), {**MEAN, "ignore": 9, "smoothing": smoothing}
+    loss, divisor = call("cross_entropy", "forward", x, labels, **options)
+    right = call("cross_entropy", "forward", x[[0, 3]], labels[[0, 3]], **options)
+    np.testing.assert_array_equal((loss, divisor), right)
+    assert divisor == 2 and np.isfinite(loss) == (smoothing == 0)
+    slopes = call("cross_entropy", "vjp:x", np.array(2, dtype), x, labels, divisor, ignore=9, smoothing=smoothing)
+    assert np.isfinite(slopes).all() and not slopes[1:3].any()
+    other = call(
+        "cross_entropy", "vjp:x", np.array(2, dtype), x[::-1], labels[::-1], divisor, ignore=9, smoothing=smoothing
+    )
+    np.testing.assert_array_equal(slopes, other[::-1])
+    loss, divisor = call("cross_entropy", "forward", x, np.full(4, 9), **options)
+    assert np.isnan(loss) and divisor == 0
+    assert not call(
+        "cross_entropy", "vjp:x", np.array(2, dtype), x, np.full(4, 9), divisor, ignore=9, smoothing=0.0
+    ).any()
 
 
 @pytest.mark.needs("cupy")
@@ -187,6 +239,8 @@ def test_guards_leave_the_rest_to_the_generic_code() -> None:
     assert not applies("softmax_cross_entropy", "forward", x, labels[:2])
     assert not applies("softmax_cross_entropy", "forward", x, labels.astype(np.float32))
     assert not applies("softmax_cross_entropy", "forward", x[None], labels)
+    assert applies("cross_entropy", "forward", x, labels)
+    assert not applies("cross_entropy", "vjp:x", None, x, labels, x[0, 0])
     assert not applies("softmax_cross_entropy", "vjp:x", x[:, 0].astype(np.float64), None, x, labels, x[:, 0])
     assert not applies("sgd_update", "forward", x, x, x.astype(np.float64))
     assert not applies("adam_update", "forward", x, x, x, x[:2])
@@ -269,6 +323,7 @@ with second:
     x = cupy.asarray(np.arange(12.0).reshape(3, 4))
     labels = cupy.asarray(np.arange(3))
 settings = {
+    "cross_entropy": {"ignore": None, "smoothing": 0.0, "reduction": "mean"},
     "softmax": {"axis": 1}, "log_softmax": {"axis": 1}, "gelu": {"approximate": True},
     "sgd_update": {"lr": 0.1, "momentum": 0.9, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0,
                    "maximize": False, "donate": False},
@@ -282,6 +337,7 @@ for (backend, name, part), filed in KERNELS.items():
         continue
     with second:
         arrays = {"g_loss": labels * 1.0, "g_lse": labels * 1.0, "labels": labels, "lse": labels * 1.0, "used": x > 2}
+        arrays |= {"divisor": labels.sum() * 1.0}
         arrays |= {"x2": cupy.eye(4)} if name == "linalg.over_triangle" else {}
         given = [arrays.get(n, x + 0) for n in filed.names]
     assert filed.when(*given), name
@@ -289,7 +345,7 @@ for (backend, name, part), filed in KERNELS.items():
     for y in out if isinstance(out, tuple) else (out,):
         assert y.device == second, (name, part)
     tried += 1
-assert tried == 17, tried
+assert tried == 19, tried
 assert cupy.cuda.Device().id == 0
 """
 

@@ -15,6 +15,7 @@ from agrad.registry import kernel
 Raw = Any
 
 _C_TYPES = {"f": "float", "d": "double"}
+_SIZES = ("char", "short", "int", "long", "long long")
 
 
 def _fits(first: Raw, *others: Raw) -> bool:
@@ -23,19 +24,32 @@ def _fits(first: Raw, *others: Raw) -> bool:
     return alike and first.dtype.char in _C_TYPES and first.size > 0
 
 
+_LABELS = dict(
+    zip("bhilqBHILQ", [f"{sign}{size}" for sign in ("signed ", "unsigned ") for size in _SIZES], strict=True)
+)
+"""The C types of labels, by the characters of their dtypes."""
+
+
 @cache
-def _row_module(char: str) -> Any:
+def _row_module(char: str, labels: str = "l") -> Any:
     import cupy
 
-    return cupy.RawModule(code=row_source(_C_TYPES[char]))
+    return cupy.RawModule(code=row_source(_C_TYPES[char], _LABELS[labels]))
 
 
 SECTOR = 8
 """The rows of a block, if they lie side by side: 32 bytes of float32, which memory transfers at once."""
 
 
-def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int, inner: int = 1) -> None:
-    """Launch a kernel over ``rows`` rows of ``n`` elements, whose stride is ``inner``.
+BLOCKS = 1024
+"""The most blocks of a kernel that adds over rows: sums are added in the same order on every GPU."""
+
+AT_ONCE = 1 << 15
+"""The most elements of a batch whose losses a single block computes and adds."""
+
+
+def _shape(rows: int, n: int, inner: int = 1) -> tuple[int, tuple[int, int]]:
+    """Return the number of blocks and the shape of a block for rows of ``n`` elements, whose stride is ``inner``.
 
     Short rows, and rows that are adjacent in memory, share a block. Other long rows have a block each.
     """
@@ -43,11 +57,17 @@ def _launch(name: str, arrays: tuple[Raw, ...], rows: int, n: int, *more: int, i
     while width < n and 2 * width <= most:
         width *= 2
     beside = THREADS // width
-    block = (width, beside) if inner == 1 else (beside, width)
-    blocks = -(-rows // beside)
-    numbers = [np.int64(count) for count in (rows, n, *more)]
-    with arrays[0].device:
-        _row_module(arrays[0].dtype.char).get_function(name)((blocks,), block, (*arrays, *numbers))
+    return -(-rows // beside), (width, beside) if inner == 1 else (beside, width)
+
+
+def _run(
+    name: str, x: Raw, blocks: int, block: tuple[int, int], pointers: tuple[Any, ...], *numbers: Any, labels: str = "l"
+) -> None:
+    """Launch a kernel of ``row_source``. Its parameters are pointers (None: null), then integers and doubles."""
+    given = [0 if a is None else a for a in pointers]
+    given += [np.float64(n) if isinstance(n, float) else np.int64(n) for n in numbers]
+    with x.device:
+        _row_module(x.dtype.char, labels).get_function(name)((blocks,), block, tuple(given))
 
 
 for _name, _gain in (("relu", 2.0), ("sigmoid", 8.0)):
@@ -84,7 +104,8 @@ def _along(name: str, axis: int, logs: bool, *arrays: Raw) -> Raw:
         out = cupy.empty_like(arrays[0])
     shape = out.shape
     inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
-    _launch(name, (*arrays, out), out.size // shape[axis], shape[axis], inner, logs, inner=inner)
+    rows, n = out.size // shape[axis], shape[axis]
+    _run(name, out, *_shape(rows, n, inner), (*arrays, out), rows, n, inner, logs)
     return out
 
 
@@ -103,20 +124,74 @@ _file_softmax("log_softmax", logs=True)
 
 
 def _labelled(x: Raw, labels: Raw) -> bool:
-    return _fits(x) and x.ndim == 2 and labels.shape == x.shape[:1] and labels.dtype.kind in "iu"
+    return _fits(x) and x.ndim == 2 and labels.shape == x.shape[:1] and labels.dtype.char in _LABELS
 
 
-@kernel("cupy", "softmax_cross_entropy", "forward", gain=13.0, when=_labelled)
-def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
+def _losses(
+    x: Raw, labels: Raw, reduction: str, ignore: int | None, smoothing: float, with_lse: bool = False
+) -> tuple[Raw, ...]:
+    """Return the losses of rows, or their sum or mean, and its divisor; with_lse: the losses and logsumexp(x)."""
     import cupy
 
     rows, n = x.shape
+    blocks, block = _shape(rows, n)
+    numbers = (rows, n, float(smoothing), ignore is not None, ignore or 0, reduction == "mean")
     with x.device:
-        x = cupy.ascontiguousarray(x)
-        labels = cupy.ascontiguousarray(labels.astype(np.int64, copy=False))
-        loss, lse = cupy.empty((rows,), x.dtype), cupy.empty((rows,), x.dtype)
-    _launch("softmax_cross_entropy", (x, labels, loss, lse), rows, n)
-    return loss, lse
+        x, labels = cupy.ascontiguousarray(x), cupy.ascontiguousarray(labels)
+        second = cupy.empty((rows,) if with_lse else (), x.dtype)
+        loss = cupy.empty((rows,) if reduction == "none" else (), x.dtype)
+        parts = None
+        if reduction != "none":
+            blocks = 1 if x.size <= AT_ONCE else min(blocks, BLOCKS)
+            parts = cupy.empty((2 * blocks,), np.float64) if blocks > 1 else None
+    outs = (loss, None) if reduction == "none" else (None, None if parts is not None else loss)
+    pointers = (x, labels, outs[0], second if with_lse else None, outs[1], None if with_lse else second, parts)
+    _run("cross_entropy", x, blocks, block, pointers, *numbers, labels=labels.dtype.char)
+    if parts is not None:
+        _run("cross_entropy_total", x, 1, (THREADS, 1), (parts, loss, second), blocks, reduction == "mean")
+    return loss, second
+
+
+def _losses_vjp(
+    g_loss: Raw | None,
+    g_lse: Raw | None,
+    divisor: Raw | None,
+    x: Raw,
+    labels: Raw,
+    ignore: int | None,
+    smoothing: float,
+) -> Raw:
+    import cupy
+
+    with x.device:
+        x, labels = cupy.ascontiguousarray(x), cupy.ascontiguousarray(labels)
+        given = [None if g is None else cupy.ascontiguousarray(g) for g in (g_loss, g_lse)]
+        out = cupy.empty_like(x)
+    numbers = (*x.shape, float(smoothing), ignore is not None, ignore or 0, g_loss is not None and g_loss.ndim > 0)
+    pointers = (*given, divisor, x, labels, out)
+    _run("cross_entropy_vjp", x, *_shape(*x.shape), pointers, *numbers, labels=labels.dtype.char)
+    return out
+
+
+@kernel("cupy", "cross_entropy", "forward", gain=13.0, when=_labelled)
+def cross_entropy(x: Raw, labels: Raw, *, ignore: int | None, smoothing: float, reduction: str) -> tuple[Raw, ...]:
+    return _losses(x, labels, reduction, ignore, smoothing)
+
+
+@kernel(
+    "cupy",
+    "cross_entropy",
+    "vjp:x",
+    gain=15.0,
+    when=lambda g_loss, x, labels, divisor: g_loss is not None and g_loss.dtype == x.dtype and _labelled(x, labels),
+)
+def cross_entropy_vjp(g_loss: Raw, x: Raw, labels: Raw, divisor: Raw, *, ignore: int | None, smoothing: float) -> Raw:
+    return _losses_vjp(g_loss, None, divisor, x, labels, ignore, smoothing)
+
+
+@kernel("cupy", "softmax_cross_entropy", "forward", gain=13.0, when=_labelled)
+def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, ...]:
+    return _losses(x, labels, "none", None, 0.0, with_lse=True)
 
 
 @kernel(
@@ -129,15 +204,7 @@ def softmax_cross_entropy(x: Raw, labels: Raw) -> tuple[Raw, Raw]:
     ),
 )
 def softmax_cross_entropy_vjp(g_loss: Raw | None, g_lse: Raw | None, x: Raw, labels: Raw, lse: Raw) -> Raw:
-    import cupy
-
-    with x.device:
-        x = cupy.ascontiguousarray(x)
-        labels = cupy.ascontiguousarray(labels.astype(np.int64, copy=False))
-        given = [lse if g is None else cupy.ascontiguousarray(g) for g in (g_loss, g_lse)]
-        out = cupy.empty_like(x)
-    _launch("softmax_cross_entropy_vjp", (*given, x, labels, out), *x.shape, g_loss is not None, g_lse is not None)
-    return out
+    return _losses_vjp(g_loss, g_lse, None, x, labels, None, 0.0)
 
 
 @kernel("cupy", "sgd_update", "forward", gain=4.0, when=_fits)

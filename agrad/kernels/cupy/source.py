@@ -232,11 +232,11 @@ struct Row {
     bool live;
 };
 
-__device__ Row my_row(long long rows, long long n, long long inner) {
+__device__ Row my_row(long long block, long long rows, long long n, long long inner) {
     Row row;
     bool across = inner > 1;
     int which = across ? threadIdx.x : threadIdx.y, beside = across ? blockDim.x : blockDim.y;
-    long long k = (long long)blockIdx.x * beside + which;
+    long long k = block * beside + which;
     row.live = k < rows;
     row.start = k / inner * n * inner + k % inner;
     row.inner = inner;
@@ -276,7 +276,7 @@ __device__ T row_sum_of_exp(Row row, const T* x, T shift, T* scratch) {
 extern "C" __global__ void softmax(
         const T* x, T* y, long long rows, long long n, long long inner, long long logs) {
     __shared__ T scratch[THREADS];
-    Row row = my_row(rows, n, inner);
+    Row row = my_row(blockIdx.x, rows, n, inner);
     T shift = row_shift(row, x, scratch);
     T total = row_sum_of_exp(row, x, shift, scratch);
     T log_total = log(total);
@@ -288,47 +288,98 @@ extern "C" __global__ void softmax(
 extern "C" __global__ void softmax_vjp(
         const T* g, const T* y, T* out, long long rows, long long n, long long inner, long long logs) {
     __shared__ T scratch[THREADS];
-    Row row = my_row(rows, n, inner);
+    Row row = my_row(blockIdx.x, rows, n, inner);
     T total = over_row(row, scratch, false, T(0), [=](long long at) { return logs ? g[at] : g[at] * y[at]; });
     each(row, [=](long long j, long long at) {
         out[at] = logs ? g[at] - exp(y[at]) * total : y[at] * (g[at] - total);
     });
 }
 
-extern "C" __global__ void softmax_cross_entropy(
-        const T* x, const long long* labels, T* loss, T* lse, long long rows, long long n) {
+// The losses of rows, the logarithms and the total, each if its pointer is not null. A single block writes the total,
+// several write their sums and numbers of rows that count into parts.
+extern "C" __global__ void cross_entropy(
+        const T* x, const L* labels, T* loss, T* lse, T* total, T* divisor, double* parts,
+        long long rows, long long n, double smoothing, long long ignores, long long ignore, long long mean) {
     __shared__ T scratch[THREADS];
-    Row row = my_row(rows, n, 1);
-    T shift = row_shift(row, x, scratch);
-    T log_total = log(row_sum_of_exp(row, x, shift, scratch));
-    if (row.live && row.lane == 0) {
-        long long k = row.start / n, label = labels[k];
-        // a label out of range produces NaN, not a read outside the array
-        T score = label >= 0 && label < n ? x[row.start + label] : log(T(-1));
-        lse[k] = shift + log_total;
-        loss[k] = log_total + (shift - score);
+    __shared__ double sums[THREADS];
+    double sum = 0, count = 0;
+    for (long long block = blockIdx.x; block * blockDim.y < rows; block += gridDim.x) {
+        Row row = my_row(block, rows, n, 1);
+        T shift = row_shift(row, x, scratch);
+        T log_total = log(row_sum_of_exp(row, x, shift, scratch)), every = T(0);
+        if (smoothing > 0) every = over_row(row, scratch, false, T(0), [=](long long at) {
+            return log_total + (shift - x[at]);
+        });
+        if (row.live && row.lane == 0) {
+            long long k = row.start / n, label = labels[k];
+            bool counts = !ignores || label != ignore;
+            // a label out of range produces NaN, not a read outside the array
+            T score = label >= 0 && label < n ? x[row.start + label] : log(T(-1));
+            T value = log_total + (shift - score);
+            if (smoothing > 0) value = T(1 - smoothing) * value + T(smoothing / n) * every;
+            if (!counts) value = T(0);
+            if (lse) lse[k] = shift + log_total;
+            if (loss) loss[k] = value;
+            sum += value;
+            count += counts;
+        }
+    }
+    int me = threadIdx.y * blockDim.x + threadIdx.x;
+    auto add = [](double a, double b) { return a + b; };
+    sum = reduced(sum, sums, me, me, THREADS, 1, add);
+    count = reduced(count, sums, me, me, THREADS, 1, add);
+    if (me > 0) return;
+    if (parts) {
+        parts[2 * blockIdx.x] = sum;
+        parts[2 * blockIdx.x + 1] = count;
+    } else if (total) {
+        *divisor = mean ? count : 1;
+        *total = sum / *divisor;
+    } else if (divisor && blockIdx.x == 0) {
+        *divisor = 1;
     }
 }
 
+extern "C" __global__ void cross_entropy_total(
+        const double* parts, T* total, T* divisor, long long blocks, long long mean) {
+    __shared__ double sums[THREADS];
+    double sum = 0, count = 0;
+    int me = threadIdx.x;
+    for (long long b = me; b < blocks; b += THREADS) {
+        sum += parts[2 * b];
+        count += parts[2 * b + 1];
+    }
+    auto add = [](double a, double b) { return a + b; };
+    sum = reduced(sum, sums, me, me, THREADS, 1, add);
+    count = reduced(count, sums, me, me, THREADS, 1, add);
+    if (me > 0) return;
+    *divisor = mean ? count : 1;
+    *total = sum / *divisor;
+}
+
 // by the sum of the weights again: with a large shift the logarithm in lse is lost
-extern "C" __global__ void softmax_cross_entropy_vjp(
-        const T* g_loss, const T* g_lse, const T* x, const long long* labels, T* out,
-        long long rows, long long n, long long with_loss, long long with_lse) {
+extern "C" __global__ void cross_entropy_vjp(
+        const T* g_loss, const T* g_lse, const T* divisor, const T* x, const L* labels, T* out,
+        long long rows, long long n, double smoothing, long long ignores, long long ignore, long long by_row) {
     __shared__ T scratch[THREADS];
-    Row row = my_row(rows, n, 1);
+    Row row = my_row(blockIdx.x, rows, n, 1);
     T shift = row_shift(row, x, scratch);
     T total = row_sum_of_exp(row, x, shift, scratch);
-    long long k = row.start / n;
-    T of_loss = row.live && with_loss ? g_loss[k] : T(0);
-    T of_lse = row.live && with_lse ? g_lse[k] : T(0);
+    if (!row.live) return;
+    long long k = row.start / n, label = labels[k];
+    bool counts = !ignores || label != ignore;
+    T of_loss = g_loss ? g_loss[by_row ? k : 0] : T(0), of_lse = g_lse ? g_lse[k] : T(0);
+    if (divisor) of_loss = of_loss / *divisor;
     each(row, [=](long long j, long long at) {
-        out[at] = (of_loss + of_lse) * (exp(x[at] - shift) / total) - (j == labels[k] ? of_loss : T(0));
+        T share = j == label ? T(1 - smoothing) * of_loss : T(0);
+        if (smoothing > 0) share += T(smoothing / n) * of_loss;
+        out[at] = counts ? (of_loss + of_lse) * (exp(x[at] - shift) / total) - share : T(0);
     });
 }
 """
 
 
-def row_source(real: str) -> str:
-    """Return the row kernels for ``float`` or ``double``."""
+def row_source(real: str, labels: str = "long") -> str:
+    """Return the row kernels for ``float`` or ``double``, and a type of labels."""
     # a typedef, because a macro would change the T of every template in the CUDA headers
-    return f"{REDUCE}\ntypedef {real} T;\n{_ROWS}"
+    return f"{REDUCE}\ntypedef {real} T;\ntypedef {labels} L;\n{_ROWS}"

@@ -8,6 +8,7 @@ import agrad
 from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 from agrad.nn.functional.losses import Reduction, check_reduction, reduced
 from agrad.nn.functional.real import of_array, real_only
+from agrad.ops.losses import loss_by_kernel
 
 __all__ = ["cross_entropy", "nll_loss"]
 
@@ -187,6 +188,10 @@ def cross_entropy(
         losses = -agrad.sum(agrad.multiply(target, agrad.log_softmax(logits)), axis=-1)
         return _averaged("cross_entropy", losses, None, reduction)
     _checked_labels("cross_entropy", shape, target)
+    if weight is None:
+        loss = loss_by_kernel(logits, target, reduction, ignore_index, label_smoothing)
+        if loss is not None:
+            return loss
     kept = _kept(target, ignore_index)
     if weight is None and not label_smoothing:
         if kept is None:
