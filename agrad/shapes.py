@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from operator import index as as_int
-from typing import Any
+from typing import Any, NamedTuple
 
 from agrad.errors import AgradError, IndexRangeError, OperandError, ShapeError, described
 
@@ -170,6 +170,43 @@ def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
         rest = iter(arrays)
         index = tuple(next(rest) if entry is ARRAY else entry for entry in index)
     return index[0] if len(index) == 1 else index
+
+
+class PartAxis(NamedTuple):
+    """The positions ``start + k * step`` of a part along an axis, for ``k`` below ``length``.
+
+    part_axis: the axis of the part, -1 if it has none.
+    """
+
+    start: int
+    step: int
+    length: int
+    part_axis: int
+
+    def turned(self) -> tuple[int, int]:
+        """Return the lowest position of a descending axis, and its positive step."""
+        return self.start + (self.length - 1) * self.step, -self.step
+
+
+def axes_of_part(index: tuple[Any, ...], shape: tuple[int, ...]) -> list[PartAxis] | None:
+    """Return the positions of a part along each axis, or None if the index is not numbers and slices only."""
+    if not all(entry is None or entry is Ellipsis or type(entry) in (int, slice) for entry in index):
+        return None
+    named = sum(type(entry) in (int, slice) for entry in index)
+    whole = [slice(None)] * (len(shape) - named)
+    at = next((k for k, entry in enumerate(index) if entry is Ellipsis), len(index))
+    found: list[PartAxis] = []
+    part_axis = 0
+    for entry in (*index[:at], *whole, *index[at + 1 :]):
+        if entry is not None:
+            n = shape[len(found)]
+            if type(entry) is int:
+                found.append(PartAxis(entry % n, 1, 1, -1))
+                continue
+            places = range(n)[entry]
+            found.append(PartAxis(places.start, places.step, len(places), part_axis))
+        part_axis += 1
+    return found
 
 
 def product_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> str:

@@ -110,7 +110,7 @@ def _used(xp: Any, x: Any, labels: Any, *, ignore: int | None) -> Any:
 
 
 @primitive(
-    name="cross_entropy",
+    name="cross_entropy_of_labels",
     out=("loss", "divisor"),
     constant="labels",
     masks=True,
@@ -187,7 +187,7 @@ def loss_by_kernel(
 ) -> Any:
     """Return the loss for logits of shape (..., c), or None if the backend has no kernel for the arrays."""
     x, backend = raw_of(logits), backend_of_type(type(raw_of(logits)))
-    kernel = None if backend is None else KERNELS.get((backend.name, "cross_entropy", "forward"))
+    kernel = None if backend is None else KERNELS.get((backend.name, cross_entropy_p.primitive.name, "forward"))
     if kernel is None or x.ndim != len(logits.shape) or type(raw_of(labels)) is not type(x):
         return None
     lead = tuple(labels.shape)

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any
 
 from agrad.ops.definition import primitive
+from agrad.ops.indexing import scatter_sum
 from agrad.shapes import window_places
 
 Steps = tuple[int, ...]
@@ -42,10 +43,7 @@ def max_pool_vjp(xp: Any, g: Any, x: Any, y: Any, *, kernel: Steps, strides: Ste
             terms.append(xp.where(hit, g, 0))
             g = xp.where(hit, 0, g)
         terms.append(g)
-        g = reduce(
-            xp.add,
-            [xp.scatter_add(t, index=place, shape=before.shape) for t, place in zip(terms, places, strict=True)],
-        )
+        g = scatter_sum(*terms, indices=tuple(places), shape=before.shape)
     return g
 
 
@@ -73,5 +71,5 @@ def sum_pool_vjp(xp: Any, g: Any, x_meta: Any, *, kernel: Steps, strides: Steps)
     for axis, *how in reversed(_axes(len(x_meta.shape), kernel, strides)):
         shape = (*g.shape[:axis], x_meta.shape[axis], *g.shape[axis + 1 :])
         places = window_places(shape, axis, *how)
-        g = reduce(xp.add, [xp.scatter_add(g, index=place, shape=shape) for place in places])
+        g = scatter_sum(*[g] * len(places), indices=tuple(places), shape=shape)
     return g

@@ -172,15 +172,15 @@ def test_cross_entropy_with_its_reduction(
     elif ignore == -100:
         ignore = None
     options = {"ignore": ignore, "smoothing": smoothing, "reduction": reduction}
-    check("cross_entropy", dtype, {"x": draw(dtype, rows, columns), "labels": labels}, **options)
+    check("cross_entropy_of_labels", dtype, {"x": draw(dtype, rows, columns), "labels": labels}, **options)
 
 
 @pytest.mark.needs("cupy")
 def test_cross_entropy_adds_in_the_same_order_every_time(dtype: np.dtype) -> None:
     x, labels = draw(dtype, 5000, 9), np.arange(5000) % 9
-    found = {float(call("cross_entropy", "forward", x, labels, **MEAN)[0]) for _ in range(4)}
+    found = {float(call("cross_entropy_of_labels", "forward", x, labels, **MEAN)[0]) for _ in range(4)}
     assert len(found) == 1
-    rows = call("cross_entropy", "forward", x, labels, **{**MEAN, "reduction": "none"})[0]
+    rows = call("cross_entropy_of_labels", "forward", x, labels, **{**MEAN, "reduction": "none"})[0]
     close(np.array(found.pop(), dtype), rows.astype(float).mean(), dtype)
 
 
@@ -189,17 +189,19 @@ def test_cross_entropy_adds_in_the_same_order_every_time(dtype: np.dtype) -> Non
 def test_rows_that_are_ignored_change_nothing(dtype: np.dtype, smoothing: float) -> None:
     x = np.array([[1, 2, 3], [np.nan] * 3, [np.inf, 0, -np.inf], [-np.inf, 0, 1]], dtype)
     labels, options = np.array([2, 9, 9, 1]), {**MEAN, "ignore": 9, "smoothing": smoothing}
-    loss, divisor = call("cross_entropy", "forward", x, labels, **options)
-    right = call("cross_entropy", "forward", x[[0, 3]], labels[[0, 3]], **options)
+    loss, divisor = call("cross_entropy_of_labels", "forward", x, labels, **options)
+    right = call("cross_entropy_of_labels", "forward", x[[0, 3]], labels[[0, 3]], **options)
     np.testing.assert_array_equal((loss, divisor), right)
     assert divisor == 2 and np.isfinite(loss) == (smoothing == 0)
-    slopes = call("cross_entropy", "vjp:x", np.array(2, dtype), x, labels, divisor, ignore=9, smoothing=smoothing)
+    slopes = call(
+        "cross_entropy_of_labels", "vjp:x", np.array(2, dtype), x, labels, divisor, ignore=9, smoothing=smoothing
+    )
     assert np.isfinite(slopes).all() and not slopes[1:3].any()
     other = call(
         "cross_entropy", "vjp:x", np.array(2, dtype), x[::-1], labels[::-1], divisor, ignore=9, smoothing=smoothing
     )
     np.testing.assert_array_equal(slopes, other[::-1])
-    loss, divisor = call("cross_entropy", "forward", x, np.full(4, 9), **options)
+    loss, divisor = call("cross_entropy_of_labels", "forward", x, np.full(4, 9), **options)
     assert np.isnan(loss) and divisor == 0
     assert not call(
         "cross_entropy", "vjp:x", np.array(2, dtype), x, np.full(4, 9), divisor, ignore=9, smoothing=0.0
@@ -239,8 +241,8 @@ def test_guards_leave_the_rest_to_the_generic_code() -> None:
     assert not applies("softmax_cross_entropy", "forward", x, labels[:2])
     assert not applies("softmax_cross_entropy", "forward", x, labels.astype(np.float32))
     assert not applies("softmax_cross_entropy", "forward", x[None], labels)
-    assert applies("cross_entropy", "forward", x, labels)
-    assert not applies("cross_entropy", "vjp:x", None, x, labels, x[0, 0])
+    assert applies("cross_entropy_of_labels", "forward", x, labels)
+    assert not applies("cross_entropy_of_labels", "vjp:x", None, x, labels, x[0, 0])
     assert not applies("softmax_cross_entropy", "vjp:x", x[:, 0].astype(np.float64), None, x, labels, x[:, 0])
     assert not applies("sgd_update", "forward", x, x, x.astype(np.float64))
     assert not applies("adam_update", "forward", x, x, x, x[:2])
@@ -323,7 +325,8 @@ with second:
     x = cupy.asarray(np.arange(12.0).reshape(3, 4))
     labels = cupy.asarray(np.arange(3))
 settings = {
-    "cross_entropy": {"ignore": None, "smoothing": 0.0, "reduction": "mean"},
+    "cross_entropy_of_labels": {"ignore": None, "smoothing": 0.0, "reduction": "mean"},
+    "scatter_sum": {"indices": ((...,),), "shape": (3, 4)},
     "softmax": {"axis": 1}, "log_softmax": {"axis": 1}, "gelu": {"approximate": True},
     "sgd_update": {"lr": 0.1, "momentum": 0.9, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0,
                    "maximize": False, "donate": False},
@@ -337,7 +340,7 @@ for (backend, name, part), filed in KERNELS.items():
         continue
     with second:
         arrays = {"g_loss": labels * 1.0, "g_lse": labels * 1.0, "labels": labels, "lse": labels * 1.0, "used": x > 2}
-        arrays |= {"divisor": labels.sum() * 1.0}
+        arrays |= {"divisor": labels.sum() * 1.0, "weight": cupy.ones((4, 2)), "bias": cupy.ones(2)}
         arrays |= {"x2": cupy.eye(4)} if name == "linalg.over_triangle" else {}
         given = [arrays.get(n, x + 0) for n in filed.names]
     assert filed.when(*given), name
@@ -345,7 +348,7 @@ for (backend, name, part), filed in KERNELS.items():
     for y in out if isinstance(out, tuple) else (out,):
         assert y.device == second, (name, part)
     tried += 1
-assert tried == 19, tried
+assert tried == 21, tried
 assert cupy.cuda.Device().id == 0
 """
 

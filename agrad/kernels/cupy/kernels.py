@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from agrad.kernels.cupy.elementwise import on_each, updated
+from agrad.kernels.cupy.products import current_lt, tensor_float_by_default
 from agrad.kernels.cupy.source import THREADS, row_source
 from agrad.registry import kernel
 
@@ -173,14 +174,14 @@ def _losses_vjp(
     return out
 
 
-@kernel("cupy", "cross_entropy", "forward", gain=13.0, when=_labelled)
+@kernel("cupy", "cross_entropy_of_labels", "forward", gain=13.0, when=_labelled)
 def cross_entropy(x: Raw, labels: Raw, *, ignore: int | None, smoothing: float, reduction: str) -> tuple[Raw, ...]:
     return _losses(x, labels, reduction, ignore, smoothing)
 
 
 @kernel(
     "cupy",
-    "cross_entropy",
+    "cross_entropy_of_labels",
     "vjp:x",
     gain=15.0,
     when=lambda g_loss, x, labels, divisor: g_loss is not None and g_loss.dtype == x.dtype and _labelled(x, labels),
@@ -254,6 +255,24 @@ def adam_update(
     """
     values = (rate, floor, 1.0 if shrink is None else shrink, decay, 1.0 - beta1, beta2, 1.0 - beta2)
     return updated("adam", (p, g, m, v), values, (p, m, v) if donate else ())
+
+
+def _is_affine(x: Raw, weight: Raw, bias: Raw) -> bool:
+    """Return True for the factors and bias of a product that cuBLASLt can compute as one of two matrices."""
+    alike = x.dtype == weight.dtype == bias.dtype and x.dtype.char in _C_TYPES and x.size and weight.size
+    fits = alike and weight.ndim == 2 and bias.shape == weight.shape[1:] and x.shape[-1:] == weight.shape[:1]
+    return bool(fits and (x.ndim == 2 or (x.ndim > 2 and x.flags.c_contiguous)))
+
+
+@kernel("cupy", "linear", "forward", gain=2.0, when=_is_affine)
+def linear(x: Raw, weight: Raw, bias: Raw) -> Raw:
+    import cupy
+
+    with x.device:
+        rows = x.reshape(-1, x.shape[-1])
+        found = current_lt().attempt(rows, weight, bias, tensor_float=tensor_float_by_default())
+        y = cupy.matmul(rows, weight) + bias if found is None else found[0]
+        return y.reshape(*x.shape[:-1], weight.shape[1])
 
 
 def _solvable(x1: Raw, x2: Raw) -> bool:

@@ -2,24 +2,15 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
 from agrad.jit.program import Instruction, Variable
+from agrad.shapes import PartAxis, axes_of_part
 
 MOST = 16
 """The most parts of a sum, each of which the text contains."""
 
 
-class _Axis(NamedTuple):
-    """The positions ``start + k * step`` along an axis, for ``k`` below ``length``. part_axis: the axis of the part."""
-
-    start: int
-    step: int
-    length: int
-    part_axis: int
-
-
-def parts_of(instruction: Instruction) -> list[list[_Axis]] | None:
+def parts_of(instruction: Instruction) -> list[list[PartAxis]] | None:
     """Return the positions of each part of a sum of a few indexed parts, or None.
 
 
@@ -32,30 +23,9 @@ def parts_of(instruction: Instruction) -> list[list[_Axis]] | None:
     out = instruction.outputs[0]
     if out is None or not out.size or len(parts) != len(indices) or len(parts) > MOST:
         return None
-    found = [axes for index in indices if (axes := _axes(index, out.shape)) is not None]
+    found = [axes for index in indices if (axes := axes_of_part(index, out.shape)) is not None]
     wrong = any(not isinstance(v, Variable) or v.on_host or v.dtype != out.dtype for v in parts)
     return None if wrong or len(found) < len(parts) else found
-
-
-def _axes(index: tuple[Any, ...], shape: tuple[int, ...]) -> list[_Axis] | None:
-    """Return the positions of a part along each axis, or None if the index is not numbers and slices only."""
-    if not all(entry is None or entry is Ellipsis or type(entry) in (int, slice) for entry in index):
-        return None
-    named = sum(type(entry) in (int, slice) for entry in index)
-    whole = [slice(None)] * (len(shape) - named)
-    at = next((k for k, entry in enumerate(index) if entry is Ellipsis), len(index))
-    found: list[_Axis] = []
-    part_axis = 0
-    for entry in (*index[:at], *whole, *index[at + 1 :]):
-        if entry is not None:
-            n = shape[len(found)]
-            if type(entry) is int:
-                found.append(_Axis(entry % n, 1, 1, -1))
-                continue
-            places = range(n)[entry]
-            found.append(_Axis(places.start, places.step, len(places), part_axis))
-        part_axis += 1
-    return found
 
 
 def sum_of_parts(instruction: Instruction, reads: Sequence[Callable[[str], str]]) -> list[str]:
@@ -73,7 +43,7 @@ def sum_of_parts(instruction: Instruction, reads: Sequence[Callable[[str], str]]
             if axis.length == out.shape[a] and axis.step == 1:
                 number = f"i{a}"
             else:
-                first, step = (axis.start, axis.step) if axis.step > 0 else _turned(axis)
+                first, step = axis.turned() if axis.step < 0 else (axis.start, axis.step)
                 past = f"i{a} - {first}"
                 tests += [f"i{a} >= {first}", f"i{a} <= {first + (axis.length - 1) * step}"]
                 tests += [f"({past}) % {step} == 0"] if step > 1 else []
@@ -85,8 +55,3 @@ def sum_of_parts(instruction: Instruction, reads: Sequence[Callable[[str], str]]
         empty = not part.size
         lines += [] if empty else [f"if ({' && '.join(tests)}) {add}" if tests else add]
     return lines
-
-
-def _turned(axis: _Axis) -> tuple[int, int]:
-    """Return the lowest position of a descending axis, and its positive step."""
-    return axis.start + (axis.length - 1) * axis.step, -axis.step
