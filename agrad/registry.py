@@ -113,7 +113,7 @@ class Kernel(NamedTuple):
 KERNELS: dict[tuple[str, str, str], Kernel] = {}
 """Kernels by (backend, primitive, part); ``kernel`` lists the parts."""
 
-_PARTS = re.compile(r"(forward|namespace|vjp:.+|forward\+vjp:.+|forward\(\w+=\w+\))")
+_PARTS = re.compile(r"(forward|namespace|(masked )?vjp:.+|forward\+vjp:.+|forward\(\w+=\w+\))")
 
 
 def kernel(
@@ -130,6 +130,8 @@ def kernel(
 
     - ``"forward"``: the primitive. Parameters: its arrays, then its options.
     - ``"vjp:x"``: the rule. Parameters: names that the rule may use, including ``g``, then options.
+    - ``"masked vjp:x"``: the rule of an elementwise operation, which returns 0 instead of infinity or NaN for unused
+      elements. The first parameter is ``used``: Booleans, or None if elements with the cotangent 0 are unused.
     - ``"namespace"``: the function of that name in the namespace of the backend.
     - ``"forward+vjp:x"``: both in one, for compiled programs. The guard is called with the rule's operands.
     - ``"forward(g=product)"``: the primitive with the operation of a kind that computes its operand ``g``, for
@@ -144,8 +146,8 @@ def kernel(
     def file(function: Callable[..., Any]) -> Callable[..., Any]:
         if not _PARTS.fullmatch(part):
             raise PrimitiveDefinitionError(
-                f"kernel {name!r} on {backend!r}: part must be 'forward', 'vjp:<argument>', 'namespace', "
-                f"'forward+vjp:<argument>' or 'forward(<argument>=<kind>)', got {part!r}"
+                f"kernel {name!r} on {backend!r}: part must be 'forward', 'vjp:<argument>', 'masked vjp:<argument>', "
+                f"'namespace', 'forward+vjp:<argument>' or 'forward(<argument>=<kind>)', got {part!r}"
             )
         positional, settings = names_of(function)
         key = (backend, name, part)

@@ -103,6 +103,10 @@ class Case:
         rows = max(1, self.rows // 4)
         self.values.update(x=self.array(rows, 64), weight=self.array(64, 256), bias=self.array(256))
 
+    def cross_entropy_of_labels(self) -> None:
+        self.softmax_cross_entropy()
+        self.settings.update(ignore=-100, smoothing=0.0, reduction="mean")
+
     def softmax_cross_entropy(self) -> None:
         classes = 10
         rows = max(1, self.n // classes)
@@ -228,12 +232,15 @@ def pair(backend: Any, name: str, part: str, case: Case) -> tuple[Call, Call] | 
     else:
         add_results(primitive, forward(), values, case, place)
         joined, _, target = part.rpartition("vjp:")
-        if joined:  # together with the kernels of both
+        if joined == "forward+":  # together with the kernels of both
             return in_one(backend, name, target, values)
         rule = primitive.vjps[target]
         kept = {key: settings[key] for key in rule.settings}
         known = [backend.xp if key == "xp" else values[key] for key in rule.names]
-        general, given = functools.partial(rule.function, *known, **kept), [values[key] for key in kernel.names]
+        general, given = functools.partial(rule.function, *known, **kept), [values.get(key) for key in kernel.names]
+        if joined == "masked ":  # by the value of the cotangent
+            plain, g = general, values["g"]
+            general = lambda: filed.CALLS["zero_masked"](g != 0, plain(), False)  # noqa: E731
     own = functools.partial(kernel.function, *given, **{key: settings[key] for key in kernel.settings})
     applies = (kernel.when is None or kernel.when(*given)) and own() is not NotImplemented
     return (general, own) if applies else None
@@ -311,18 +318,11 @@ def processor_time(general: Call, kernel: Call, repeat: int) -> tuple[float, flo
 
 
 def launched(general: Call, kernel: Call, repeat: int) -> tuple[float, float]:
-    """Return the device work of one call of each: launches, copies and memory that is set."""
-
-    def counts() -> int:
-        now = load("cuda_on_cpu").counts()
-        return int(now.launches + now.d2d + now.memsets)
-
+    """Return the device work of one call of each: launches, products, copies and memory that is set."""
     found = []
     for function in (general, kernel):
         function()
-        before = counts()
-        function()
-        found.append(float(counts() - before))
+        found.append(float(len(load("cuda_on_cpu").trace(function))))
     return found[0], found[1]
 
 

@@ -36,6 +36,11 @@ class Used:
         self.array: Any = None
         self.exact: bool = exact and all(source.exact for source in sources)
 
+    @property
+    def by_value(self) -> bool:
+        """True if the unused elements are those with the cotangent 0, and the Booleans are not computed yet."""
+        return self.array is None and not self.exact and not self.sources
+
     def value(self) -> Any:
         """Return the Booleans, without recursion, because chains may be long."""
         waiting = [self]

@@ -6,14 +6,16 @@ The values that each rule receives are selected once, when the pullback of a pla
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from agrad.backends import backend_of_type
 from agrad.engine.backward import fit, product, shrink
 from agrad.engine.levels import OutputCotangents, lift
 from agrad.engine.masks import Masked, zero_masked
-from agrad.engine.namespaces import NAMESPACES
+from agrad.engine.namespaces import NAMESPACES, Memo
 from agrad.engine.places import Values, picker, places_of, settings_picker
 from agrad.engine.rulecalls import rule_has_kernels
 from agrad.engine.tape import SETTINGS, Node, Plan
 from agrad.engine.tensor import Tensor
+from agrad.registry import KERNELS
 
 Pull = Callable[[Node, Any], Values]
 Part = Callable[[Any, Any], Any]
@@ -166,13 +168,35 @@ def _of_one_value(function: Any, needs_xp: bool, places: list[int], settings_of:
     return lambda saved, g: function(g, saved[i])
 
 
+def _masked(primitive: Any, plan: Plan, rule: Any, found: Part) -> Part:
+    """Return a guarded rule, by a kernel of the backend for both if there is one."""
+
+    def kernel_of(kind: type) -> Any:
+        backend = backend_of_type(kind)
+        kernel = None if backend is None else KERNELS.get((backend.name, primitive.name, f"masked {rule.part}"))
+        return kernel and (kernel, _arguments(primitive, plan, kernel.names[1:]))
+
+    kernels = Memo(kernel_of)
+
+    def apply(saved: Any, masked: Any) -> Any:
+        g, used = masked
+        if (entry := kernels[type(g)]) is not None:
+            kernel, arguments = entry
+            given = (None if used.by_value else used.value(), *arguments(saved, g))
+            if kernel.when(*given):
+                return kernel.function(*given)
+        return zero_masked(used, found(saved, g))
+
+    return apply
+
+
 def _application(primitive: Any, plan: Plan, rule: Any, guarded: bool) -> Part:
     """Return a rule like ``_call``, guarded, or faster for broadcast arguments."""
     found = _call(primitive, plan, rule)
     if guarded:
         if rule.names == ("g",):
             return lambda saved, masked: found(saved, masked.g)
-        return lambda saved, masked: zero_masked(masked.used, found(saved, masked.g))
+        return _masked(primitive, plan, rule, found)
     if plan.same_shape_and_dtype or not primitive.elementwise or rule_has_kernels(primitive, rule):
         return found
     call = rule.function

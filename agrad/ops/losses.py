@@ -7,7 +7,8 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype
 from agrad.engine.batching import spread
-from agrad.engine.tensor import raw_of
+from agrad.engine.namespaces import Memo
+from agrad.engine.tensor import Tensor, raw_of
 from agrad.errors import DtypeError, IndexRangeError, ShapeError
 from agrad.ops.composites import check_real, log_softmax, softmax_p, softmax_weights
 from agrad.ops.definition import primitive, public_of_arrays
@@ -16,7 +17,7 @@ from agrad.ops.manipulation import reshape
 from agrad.ops.shared import REDUCTIONS, Reduction, ndim_of
 from agrad.ops.statistical import mean
 from agrad.ops.statistical import sum as sum_
-from agrad.registry import KERNELS, public
+from agrad.registry import KERNELS, Kernel, public
 from agrad.shapes import size
 
 __all__ = ["cross_entropy", "softmax_cross_entropy"]
@@ -182,18 +183,27 @@ def cross_entropy_batch(
     return _reduced(xp, xp.reshape(losses, tuple(labels.shape)), _kept_rows(xp, labels, ignore), reduction)
 
 
+def _kernel_of(kind: type) -> Kernel | None:
+    backend = backend_of_type(kind)
+    return KERNELS.get(("" if backend is None else backend.name, cross_entropy_p.primitive.name, "forward"))
+
+
+_KERNELS = Memo(_kernel_of)
+
+
 def loss_by_kernel(
     logits: Any, labels: Any, reduction: Reduction, ignore: int | None = None, smoothing: float = 0.0
 ) -> Any:
     """Return the loss for logits of shape (..., c), or None if the backend has no kernel for the arrays."""
-    x, backend = raw_of(logits), backend_of_type(type(raw_of(logits)))
-    kernel = None if backend is None else KERNELS.get((backend.name, cross_entropy_p.primitive.name, "forward"))
+    x = logits
+    while isinstance(x, Tensor):
+        x = x.data
+    kernel = _KERNELS[type(x)]
     if kernel is None or x.ndim != len(logits.shape) or type(raw_of(labels)) is not type(x):
         return None
     lead = tuple(labels.shape)
     if len(lead) != 1:
         logits, labels = reshape(logits, (-1, logits.shape[-1])), reshape(labels, (-1,))
-    assert kernel.when is not None
     if not kernel.when(raw_of(logits), raw_of(labels)):
         return None
     limits = np.iinfo(raw_of(labels).dtype)
@@ -247,21 +257,24 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean")
         if kind not in ("signed integer", "unsigned integer"):
             raise DtypeError(f"cross_entropy: labels of shape {lead} must have an integer dtype, got {kind}")
         fused = loss_by_kernel(logits, labels, reduction)
-        if fused is not None:
-            return fused
-        if ndim != 2:
-            logits, labels = reshape(logits, (-1, shape[-1])), reshape(labels, (-1,))
-        loss = softmax_cross_entropy(logits, labels)[0]
-        if ndim != 2:
-            loss = reshape(loss, lead)
+        return loss_of_labels(logits, labels, reduction) if fused is None else fused
     else:
         raise ShapeError(
             f"cross_entropy: labels must be class labels of shape {lead} or probabilities of shape {shape} for logits "
             f"of shape {shape}, got shape {tuple(labels.shape)}"
         )
-    if reduction == "none":
-        return loss
-    return mean(loss) if reduction == "mean" else sum_(loss)
+    return loss if reduction == "none" else mean(loss) if reduction == "mean" else sum_(loss)
+
+
+def loss_of_labels(logits: Any, labels: Any, reduction: Reduction) -> Any:
+    """Return the cross entropy with labels of the shape of the logits without their last axis."""
+    shape = logits.shape
+    if len(shape) != 2:
+        logits, labels = reshape(logits, (-1, shape[-1])), reshape(labels, (-1,))
+    loss = softmax_cross_entropy(logits, labels)[0]
+    if len(shape) != 2:
+        loss = reshape(loss, tuple(shape[:-1]))
+    return loss if reduction == "none" else mean(loss) if reduction == "mean" else sum_(loss)
 
 
 def _check_labels(labels: Any, classes: int) -> None:

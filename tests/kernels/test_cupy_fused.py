@@ -13,7 +13,7 @@ import agrad
 from agrad.backends import load
 from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
 from agrad.kernels.cupy.scatter import most_parts, scatter_source
-from agrad.registry import KERNELS
+from agrad.registry import KERNELS, PRIMITIVES
 
 NVCC = shutil.which("nvcc")
 RNG = np.random.default_rng(4)
@@ -123,3 +123,55 @@ def test_an_affine_map_without_cublaslt(monkeypatch: pytest.MonkeyPatch) -> None
     x, weight, bias = (RNG.normal(size=s) for s in ((5, 3), (3, 7), (7,)))
     np.testing.assert_allclose(host(agrad.linear(place(x), place(weight), place(bias))), x @ weight + bias, rtol=1e-12)
     assert refusing.refused
+
+
+GUARDED = [(name, part) for backend, name, part in KERNELS if backend == "cupy" and part.startswith("masked ")]
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("name", "part"), GUARDED)
+def test_a_guarded_rule(name: str, part: str, dtype: Any) -> None:
+    """All pairs of special numbers, with the used elements given, and by the value of the cotangent."""
+    special = np.array([0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, np.finfo(dtype).max], dtype)
+    g, x = (a.reshape(4, -1) for a in np.meshgrid(special, special))
+    x = np.clip(x, 0, 1) if name in ("tanh", "sigmoid") else x  # their values
+    rule, kernel = PRIMITIVES[name].vjps[part.removeprefix("masked vjp:")], KERNELS["cupy", name, part]
+    values = dict.fromkeys(kernel.names, x) | {"g": g}
+    with np.errstate(all="ignore"):
+        plain = rule.function(*[values[n] for n in rule.names])
+    for used in (None, np.resize([True, False, False], g.shape)):
+        kept = g != 0 if used is None else used
+        right = np.where(kept | np.isfinite(plain), plain, 0)
+        order = [place(np.asfortranarray(a)) for a in (g, x)]
+        for given in ([place(g), place(x)], order):
+            arrays = (None if used is None else place(used), *given)
+            assert kernel.when(*arrays)
+            found = host(kernel.function(*arrays))
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, right, rtol=4 * np.finfo(dtype).eps)
+    small = np.ones(3, dtype)
+    for wrong in ((None, small, np.ones(3, np.float16)), (None, small, 2.0), (np.ones(2, bool), small, small)):
+        assert not kernel.when(*wrong)
+
+
+def chain(x: Any, w: Any, keep: Any) -> Any:
+    y = agrad.tanh(x) * agrad.sigmoid(x) + agrad.exp(x) / (x * x)
+    return agrad.sum(agrad.where(keep, y, 0.0) @ w) + agrad.sum(agrad.where(keep, x, 1.0) @ w * w)
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_gradients_behind_masks_are_those_of_numpy(dtype: Any) -> None:
+    x = RNG.normal(size=(4, 4)).astype(dtype)
+    x[1, :3], x[3, 3] = [0.0, np.inf, np.nan], -np.inf
+    w, keep = RNG.normal(size=(4, 4)).astype(dtype), np.isfinite(x) & (x != 0)
+    keep[2, 2] = False
+    right = agrad.grad(chain, argnums=(0, 1))(x, w, keep)
+    assert np.isfinite(right[0]).all()
+    found = agrad.grad(chain, argnums=(0, 1))(place(x), place(w), place(keep))
+    jitted = agrad.jit(agrad.grad(chain, argnums=(0, 1)))(place(x), place(w), place(keep))
+    for a, b, c in zip(found, jitted, right, strict=True):
+        for mine in (a, b):
+            np.testing.assert_allclose(host(mine), c, rtol=100 * np.finfo(dtype).eps, atol=100 * np.finfo(dtype).eps)

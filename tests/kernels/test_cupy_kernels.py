@@ -15,15 +15,14 @@ from kernel_pairs import completed, generic
 
 from agrad.backends import load
 from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
-from agrad.kernels.cupy.source import ELEMENTWISE, row_source
+from agrad.kernels.cupy.source import ELEMENTWISE, Elementwise, masked, row_source
 from agrad.registry import KERNELS, PRIMITIVES
 
 NVCC = shutil.which("nvcc")
 
 
-def loop(name: str) -> str:
+def loop(name: str, kernel: Elementwise) -> str:
     """An elementwise kernel as CUDA of its own."""
-    kernel = ELEMENTWISE[name]
     arguments, locals_ = [], []
     for text, const in ((kernel.inputs, "const "), (kernel.outputs, "")):
         for part in text.split(","):
@@ -46,7 +45,8 @@ def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
     source = tmp_path / "kernels.cu"
     types = "typedef long long int64;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\n"
     types += "typedef unsigned char uint8;\n"
-    source.write_text(row_source(real) + types + "".join(map(loop, ELEMENTWISE)))
+    guarded = [loop(f"{name}_{k}", masked(name, k)) for name in ("product", "tanh_vjp") for k in (False, True)]
+    source.write_text(row_source(real) + types + "".join([loop(*pair) for pair in ELEMENTWISE.items()] + guarded))
     done = subprocess.run(
         [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
         capture_output=True,
@@ -54,7 +54,7 @@ def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert source.with_suffix(".ptx").read_text().count(".entry") == len(ELEMENTWISE) + 5
+    assert source.with_suffix(".ptx").read_text().count(".entry") == len(ELEMENTWISE) + 9
 
 
 def apply(name: str, part: str, /, *arrays: object, **settings: object) -> object:
@@ -193,19 +193,17 @@ def test_rows_that_are_ignored_change_nothing(dtype: np.dtype, smoothing: float)
     right = call("cross_entropy_of_labels", "forward", x[[0, 3]], labels[[0, 3]], **options)
     np.testing.assert_array_equal((loss, divisor), right)
     assert divisor == 2 and np.isfinite(loss) == (smoothing == 0)
-    slopes = call(
-        "cross_entropy_of_labels", "vjp:x", np.array(2, dtype), x, labels, divisor, ignore=9, smoothing=smoothing
-    )
-    assert np.isfinite(slopes).all() and not slopes[1:3].any()
-    other = call(
-        "cross_entropy", "vjp:x", np.array(2, dtype), x[::-1], labels[::-1], divisor, ignore=9, smoothing=smoothing
-    )
-    np.testing.assert_array_equal(slopes, other[::-1])
+
+    def slopes(x: np.ndarray, labels: np.ndarray, divisor: np.ndarray) -> np.ndarray:
+        given = np.array(2, dtype), x, labels, divisor
+        return call("cross_entropy_of_labels", "vjp:x", *given, ignore=9, smoothing=smoothing)
+
+    found = slopes(x, labels, divisor)
+    assert np.isfinite(found).all() and not found[1:3].any()
+    np.testing.assert_array_equal(found, slopes(x[::-1], labels[::-1], divisor)[::-1])
     loss, divisor = call("cross_entropy_of_labels", "forward", x, np.full(4, 9), **options)
     assert np.isnan(loss) and divisor == 0
-    assert not call(
-        "cross_entropy", "vjp:x", np.array(2, dtype), x, np.full(4, 9), divisor, ignore=9, smoothing=0.0
-    ).any()
+    assert not slopes(x, np.full(4, 9), divisor).any()
 
 
 @pytest.mark.needs("cupy")
@@ -348,7 +346,7 @@ for (backend, name, part), filed in KERNELS.items():
     for y in out if isinstance(out, tuple) else (out,):
         assert y.device == second, (name, part)
     tried += 1
-assert tried == 21, tried
+assert tried == 27, tried
 assert cupy.cuda.Device().id == 0
 """
 

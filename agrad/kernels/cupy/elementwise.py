@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.kernels.cupy.source import CHUNK, ELEMENTWISE, THREADS, joint_update
+from agrad.kernels.cupy.source import CHUNK, ELEMENTWISE, THREADS, joint_update, masked
 
 Raw = Any
 
@@ -26,6 +26,23 @@ def on_each(name: str, x: Raw, *others: Any) -> Any:
     """Launch a kernel over all elements, on the device of the arrays."""
     with x.device:
         return elementwise_kernel(name)(x, *others)
+
+
+@cache
+def _masked_kernel(name: str, by_value: bool) -> Any:
+    import cupy
+
+    inputs, outputs, body = masked(name, by_value)
+    return cupy.ElementwiseKernel(inputs, outputs, body, f"agrad_{name}_masked")
+
+
+def on_used(name: str, used: Any, g: Any, *others: Any) -> Any:
+    """Launch a rule that returns 0 instead of infinity or NaN for unused elements.
+
+    used: Booleans, or None if elements with the cotangent 0 are unused.
+    """
+    with g.device:
+        return _masked_kernel(name, used is None)(*(() if used is None else (used,)), g, *others)
 
 
 Part = tuple[Sequence[Any], int, int]

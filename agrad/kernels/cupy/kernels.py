@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.kernels.cupy.elementwise import on_each, updated
+from agrad.kernels.cupy.elementwise import on_each, on_used, updated
 from agrad.kernels.cupy.products import current_lt, tensor_float_by_default
 from agrad.kernels.cupy.source import THREADS, row_source
 from agrad.registry import kernel
@@ -75,6 +75,23 @@ for _name, _gain in (("relu", 2.0), ("sigmoid", 8.0)):
     kernel("cupy", _name, "forward", _fits, names=("x",), gain=_gain)(partial(on_each, _name))
 for _name, _gain in (("relu", 2.0), ("tanh", 3.0), ("sigmoid", 3.0)):
     kernel("cupy", _name, "vjp:x", _fits, names=("g", "y"), gain=_gain)(partial(on_each, f"{_name}_vjp"))
+
+
+def _fits_masked(used: Raw | None, g: Raw, x: Raw) -> bool:
+    return hasattr(x, "dtype") and _fits(g, x) and (used is None or (used.shape == g.shape and used.dtype.char == "?"))
+
+
+for _name, _argument, _other, _rule, _gain in (
+    ("multiply", "x1", "x2", "product", 3.0),
+    ("multiply", "x2", "x1", "product", 3.0),
+    ("divide", "x1", "x2", "quotient", 3.0),
+    ("exp", "x", "y", "product", 3.0),
+    ("tanh", "x", "y", "tanh_vjp", 5.0),
+    ("sigmoid", "x", "y", "sigmoid_vjp", 5.0),
+):
+    kernel("cupy", _name, f"masked vjp:{_argument}", _fits_masked, names=("used", "g", _other), gain=_gain)(
+        partial(on_used, _rule)
+    )
 
 
 kernel(
@@ -174,7 +191,7 @@ def _losses_vjp(
     return out
 
 
-@kernel("cupy", "cross_entropy_of_labels", "forward", gain=13.0, when=_labelled)
+@kernel("cupy", "cross_entropy_of_labels", "forward", gain=23.0, when=_labelled)
 def cross_entropy(x: Raw, labels: Raw, *, ignore: int | None, smoothing: float, reduction: str) -> tuple[Raw, ...]:
     return _losses(x, labels, reduction, ignore, smoothing)
 
@@ -183,7 +200,7 @@ def cross_entropy(x: Raw, labels: Raw, *, ignore: int | None, smoothing: float, 
     "cupy",
     "cross_entropy_of_labels",
     "vjp:x",
-    gain=15.0,
+    gain=11.0,
     when=lambda g_loss, x, labels, divisor: g_loss is not None and g_loss.dtype == x.dtype and _labelled(x, labels),
 )
 def cross_entropy_vjp(g_loss: Raw, x: Raw, labels: Raw, divisor: Raw, *, ignore: int | None, smoothing: float) -> Raw:

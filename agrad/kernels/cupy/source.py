@@ -51,6 +51,8 @@ ELEMENTWISE = {
     "relu_vjp": Elementwise("T g, T y", "T out", "out = y > T(0) ? g : T(0);"),
     # 0 where an element is neither used nor finite
     "mask_unused": Elementwise("bool used, T part", "T out", "out = used || part * T(0) == T(0) ? part : T(0);"),
+    "product": Elementwise("T g, T x", "T out", "out = g * x;"),
+    "quotient": Elementwise("T g, T x", "T out", "out = g / x;"),
     "tanh_vjp": Elementwise("T g, T y", "T out", "out = g * (T(1) - y * y);"),
     "sigmoid": Elementwise(
         "T x",
@@ -126,6 +128,18 @@ ELEMENTWISE = {
         """,
     ),
 }
+
+
+def masked(name: str, by_value: bool) -> Elementwise:
+    """Return a rule of ``ELEMENTWISE`` that returns 0 for unused elements instead of infinity or NaN.
+
+    by_value: elements whose cotangent ``g`` is 0 are unused. Otherwise, the first input is ``used``.
+    """
+    inputs, outputs, body = ELEMENTWISE[name]
+    unused = "g == T(0)" if by_value else "!used"
+    inputs = inputs if by_value else f"bool used, {inputs}"
+    return Elementwise(inputs, outputs, f"{body} if ({unused} && !(out * T(0) == T(0))) out = T(0);")
+
 
 THREADS = 256
 """The threads of a block, a power of two, as reductions halve it. Rows that fit share a block."""
