@@ -9,6 +9,7 @@ from typing import Any
 
 from agrad.ops.definition import primitive
 from agrad.ops.indexing import scatter_sum
+from agrad.ops.selection import where_p
 from agrad.shapes import window_places
 
 Steps = tuple[int, ...]
@@ -23,7 +24,7 @@ def _hit(xp: Any, part: Any, y: Any) -> Any:
     return xp.logical_or(xp.equal(part, y), xp.isnan(part))
 
 
-@primitive(batch="leading", decompose=True)
+@primitive(batch="leading", decompose=True, rule_traits={"vjp:x": {"decompose": True}})
 def max_pool(xp: Any, x: Any, /, *, kernel: Steps, strides: Steps, dilation: Steps) -> Any:
     """Return the maxima of windows; the first of equal elements has the derivative."""
     for how in _axes(x.ndim, kernel, strides, dilation):
@@ -40,8 +41,8 @@ def max_pool_vjp(xp: Any, g: Any, x: Any, y: Any, *, kernel: Steps, strides: Ste
         places, terms = window_places(before.shape, *how), []
         for place in places[:-1]:
             hit = _hit(xp, before[place], after)
-            terms.append(xp.where(hit, g, 0))
-            g = xp.where(hit, 0, g)
+            terms.append(where_p(hit, g, 0))
+            g = where_p(hit, 0, g)
         terms.append(g)
         g = scatter_sum(*terms, indices=tuple(places), shape=before.shape)
     return g

@@ -2,16 +2,19 @@
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from checker import host
+from kernel_pairs import generic
 
 import agrad
 from agrad.backends import load
 from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
+from agrad.kernels.cupy.pooling import pooling_source
 from agrad.kernels.cupy.scatter import most_parts, scatter_source
 from agrad.registry import KERNELS, PRIMITIVES
 
@@ -26,9 +29,10 @@ def place(a: Any) -> Any:
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc here to compile CUDA with")
 @pytest.mark.parametrize("axes", [1, 3, 8])
-def test_the_text_of_a_sum_of_parts_is_cuda(tmp_path: Path, axes: int) -> None:
-    source = tmp_path / "sum.cu"
-    source.write_text(scatter_source("float", axes))
+@pytest.mark.parametrize("write", [scatter_source, pooling_source])
+def test_the_text_is_cuda(tmp_path: Path, write: Callable[[str, int], str], axes: int) -> None:
+    source = tmp_path / "kernel.cu"
+    source.write_text(write("float", axes))
     done = subprocess.run(
         [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
         capture_output=True,
@@ -175,3 +179,33 @@ def test_gradients_behind_masks_are_those_of_numpy(dtype: Any) -> None:
     for a, b, c in zip(found, jitted, right, strict=True):
         for mine in (a, b):
             np.testing.assert_allclose(host(mine), c, rtol=100 * np.finfo(dtype).eps, atol=100 * np.finfo(dtype).eps)
+
+
+POOLS = [
+    ((7,), (3,), (1,), (1,)), ((2, 9), (2,), (2,), (3,)), ((2, 3, 6, 8), (2, 2), (2, 2), (1, 1)),
+    ((1, 7, 9), (3, 2), (2, 1), (1, 2)), ((2, 5, 4, 6), (3, 2, 2), (1, 2, 3), (1, 1, 2)), ((3, 5), (5,), (1,), (1,)),
+]  # fmt: skip
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("shape", "kernel", "strides", "dilation"), POOLS, ids=str)
+@pytest.mark.parametrize("kind", ["distinct", "ties", "special"])
+def test_maxima_of_windows(dtype: Any, shape: Any, kernel: Any, strides: Any, dilation: Any, kind: str) -> None:
+    """The first of equal elements has the derivative, a NaN before all others."""
+    x = RNG.permutation(np.arange(np.prod(shape))).reshape(shape).astype(dtype)
+    if kind != "distinct":
+        x = RNG.integers(0, 3, shape).astype(dtype)
+    if kind == "special":
+        x = np.where(RNG.random(shape) < 0.3, RNG.choice([np.nan, np.inf, -np.inf], shape), x).astype(dtype)
+    how = {"kernel": kernel, "strides": strides, "dilation": dilation}
+    y = generic("max_pool", "forward", {"x": x}, **how)
+    g = RNG.normal(size=y.shape).astype(dtype)
+    right = generic("max_pool", "vjp:x", {"x": x, "y": y, "g": g}, **how)
+    forward, rule = (KERNELS["cupy", "max_pool", part] for part in ("forward", "vjp:x"))
+    for turn in (np.ascontiguousarray, np.asfortranarray):
+        values = {name: place(turn(a)) for name, a in (("x", x), ("y", y), ("g", g))}
+        assert forward.when(values["x"]) and rule.when(*[values[name] for name in rule.names])
+        np.testing.assert_array_equal(host(forward.function(values["x"], **how)), y)
+        found = host(rule.function(*[values[name] for name in rule.names], **how))
+        np.testing.assert_allclose(found, right, rtol=20 * np.finfo(dtype).eps, atol=20 * np.finfo(dtype).eps)

@@ -324,6 +324,7 @@ with second:
     labels = cupy.asarray(np.arange(3))
 settings = {
     "cross_entropy_of_labels": {"ignore": None, "smoothing": 0.0, "reduction": "mean"},
+    "max_pool": {"kernel": (1, 1), "strides": (1, 1), "dilation": (1, 1)},
     "scatter_sum": {"indices": ((...,),), "shape": (3, 4)},
     "softmax": {"axis": 1}, "log_softmax": {"axis": 1}, "gelu": {"approximate": True},
     "sgd_update": {"lr": 0.1, "momentum": 0.9, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0,
@@ -346,7 +347,7 @@ for (backend, name, part), filed in KERNELS.items():
     for y in out if isinstance(out, tuple) else (out,):
         assert y.device == second, (name, part)
     tried += 1
-assert tried == 27, tried
+assert tried == 29, tried
 assert cupy.cuda.Device().id == 0
 """
 

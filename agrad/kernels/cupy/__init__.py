@@ -1,3 +1,3 @@
 """CuPy kernels in CUDA. Importing the package registers them."""
 
-from agrad.kernels.cupy import kernels, random, scatter  # noqa: F401
+from agrad.kernels.cupy import kernels, pooling, random, scatter  # noqa: F401

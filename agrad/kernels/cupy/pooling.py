@@ -1,0 +1,134 @@
+"""Maxima of windows on CuPy, and their derivative, by one kernel each."""
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from agrad.kernels.cupy.source import THREADS
+from agrad.registry import kernel
+
+Raw = Any
+Steps = tuple[int, ...]
+
+_C_TYPES = {"f": "float", "d": "double"}
+
+
+def pooling_source(real: str, axes: int) -> str:
+    """Return the kernels for a number of pooled axes, the last ones of contiguous arrays."""
+    return f"""
+typedef {real} T;
+typedef long long I;
+struct Windows {{
+    I in[{axes}], out[{axes}], length[{axes}], stride[{axes}], dilation[{axes}], inputs, outputs, taps;
+}};
+
+// The digits of a number: the position of an element in a shape.
+__device__ inline void digits(I number, const I* shape, I* at) {{
+    for (int a = {axes - 1}; a >= 0; a--) {{
+        at[a] = number % shape[a];
+        number /= shape[a];
+    }}
+}}
+
+// The offset of an element of the window at a position, by its number in the window.
+__device__ inline I offset(const Windows& w, const I* window, I tap) {{
+    I at[{axes}], place = 0;
+    digits(tap, w.length, at);
+    for (int a = 0; a < {axes}; a++) place = place * w.in[a] + window[a] * w.stride[a] + at[a] * w.dilation[a];
+    return place;
+}}
+
+extern "C" __global__ void max_pool(const Windows w, const T* x, T* y, I size) {{
+    for (I i = (I)blockIdx.x * {THREADS} + threadIdx.x; i < size; i += gridDim.x * {THREADS}ll) {{
+        I window[{axes}];
+        digits(i % w.outputs, w.out, window);
+        const T* source = x + i / w.outputs * w.inputs;
+        T best = source[offset(w, window, 0)];
+        for (I tap = 1; tap < w.taps; tap++) {{
+            T value = source[offset(w, window, tap)];
+            best = best >= value || best != best ? best : value;
+        }}
+        y[i] = best;
+    }}
+}}
+
+// Each element adds the cotangents of the windows in which it is the first maximum, or the first NaN.
+extern "C" __global__ void max_pool_vjp(const Windows w, const T* g, const T* x, const T* y, T* out, I size) {{
+    for (I i = (I)blockIdx.x * {THREADS} + threadIdx.x; i < size; i += gridDim.x * {THREADS}ll) {{
+        I place[{axes}], at[{axes}], window[{axes}], batch = i / w.inputs, mine = i % w.inputs;
+        digits(mine, w.in, place);
+        const T* source = x + batch * w.inputs;
+        T sum = T(0);
+        for (I tap = 0; tap < w.taps; tap++) {{
+            bool covers = true;
+            I number = 0;
+            digits(tap, w.length, at);
+            for (int a = 0; a < {axes}; a++) {{
+                I first = place[a] - at[a] * w.dilation[a];
+                window[a] = first / w.stride[a];
+                covers = covers && first >= 0 && window[a] * w.stride[a] == first && window[a] < w.out[a];
+                number = number * w.out[a] + window[a];
+            }}
+            if (!covers) continue;
+            number += batch * w.outputs;
+            I chosen = 0;
+            for (; chosen < w.taps - 1; chosen++) {{
+                T value = source[offset(w, window, chosen)];
+                if (value == y[number] || value != value) break;
+            }}
+            if (chosen == tap) sum += g[number];
+        }}
+        out[i] = sum;
+    }}
+}}
+"""
+
+
+@cache
+def _module(char: str, axes: int) -> Any:
+    import cupy
+
+    return cupy.RawModule(code=pooling_source(_C_TYPES[char], axes))
+
+
+def _fits(first: Raw, *others: Raw) -> bool:
+    dtype = first.dtype
+    return dtype.char in _C_TYPES and all(a.dtype == dtype and a.size > 0 for a in (first, *others))
+
+
+def _run(name: str, x: Raw, y: Raw, kernel: Steps, strides: Steps, dilation: Steps, *arrays: Raw) -> None:
+    """Launch a kernel. x, y: arrays of the shapes of the input and the result. The last of ``arrays`` is written."""
+    axes, size = len(kernel), arrays[-1].size
+    inputs, outputs = x.shape[-axes:], y.shape[-axes:]
+    counts = math.prod(inputs), math.prod(outputs), math.prod(kernel)
+    windows = np.array([*inputs, *outputs, *kernel, *strides, *dilation, *counts], np.int64)
+    run = _module(x.dtype.char, axes).get_function(name)
+    blocks = min(-(-size // THREADS), 1 << 16)
+    run((blocks,), (THREADS,), (windows.view(f"V{windows.nbytes}"), *arrays, np.int64(size)))
+
+
+@kernel("cupy", "max_pool", "forward", gain=4.0, when=_fits)
+def max_pool(x: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
+    import cupy
+
+    axes = len(kernel)
+    lengths = zip(x.shape[-axes:], kernel, strides, dilation, strict=True)
+    shape = (*x.shape[:-axes], *[(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in lengths])
+    with x.device:
+        y = cupy.empty(shape, x.dtype)
+        if y.size:
+            _run("max_pool", x, y, kernel, strides, dilation, cupy.ascontiguousarray(x), y)
+    return y
+
+
+@kernel("cupy", "max_pool", "vjp:x", gain=24.0, when=_fits)
+def max_pool_vjp(g: Raw, x: Raw, y: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
+    import cupy
+
+    with x.device:
+        out = cupy.empty(x.shape, x.dtype)
+        given = [cupy.ascontiguousarray(a) for a in (g, x, y)]
+        _run("max_pool_vjp", x, y, kernel, strides, dilation, *given, out)
+    return out
