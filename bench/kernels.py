@@ -142,19 +142,19 @@ class Case:
         windows = load("agrad.backends.convolution").Windows
         self.settings.update(how=windows(ones, (ones, ones), ones, ones, 1))
 
-    def square(self) -> Any:
+    def square_matrices(self) -> Any:
         side = min(32, math.isqrt(self.n))
         made = self.array(max(1, self.n // side**2), side, side)
         return made + side * self.np.eye(side, dtype=self.dtype)
 
     def linalg_adjugate(self) -> None:
-        self.values["x"] = self.square() / 8
+        self.values["x"] = self.square_matrices() / 8
 
     def linalg_det(self) -> None:
-        self.values["x"] = self.square() / (8 if self.n < 100 else 32)
+        self.values["x"] = self.square_matrices() / (8 if self.n < 100 else 32)
 
     def linalg_over_triangle(self) -> None:
-        matrices = self.np.triu(self.square())
+        matrices = self.np.triu(self.square_matrices())
         self.values.update(x1=self.array(*matrices.shape), x2=matrices)
         self.settings.update(upper=True, checked=True)
 

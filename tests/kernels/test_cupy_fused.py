@@ -147,16 +147,22 @@ def test_a_guarded_rule(name: str, part: str, dtype: Any) -> None:
     for used in (None, np.resize([True, False, False], g.shape)):
         kept = g != 0 if used is None else used
         right = np.where(kept | np.isfinite(plain), plain, 0)
-        order = [place(np.asfortranarray(a)) for a in (g, x)]
-        for given in ([place(g), place(x)], order):
-            arrays = (None if used is None else place(used), *given)
+        for turn in (np.ascontiguousarray, np.asfortranarray):
+            arrays = [None if used is None else place(used), *[place(turn(values[n])) for n in kernel.names[1:]]]
             assert kernel.when(*arrays)
             found = host(kernel.function(*arrays))
             assert found.dtype == dtype
             np.testing.assert_allclose(found, right, rtol=4 * np.finfo(dtype).eps)
-    small = np.ones(3, dtype)
-    for wrong in ((None, small, np.ones(3, np.float16)), (None, small, 2.0), (np.ones(2, bool), small, small)):
-        assert not kernel.when(*wrong)
+    row = {"g": g} | dict.fromkeys(kernel.names[2:], x[:1, 3:7].repeat(4, 1))
+    with np.errstate(all="ignore"):
+        plain = rule.function(*[row[n] for n in rule.names])
+    found = kernel.function(None, *[place(row[n]) for n in kernel.names[1:]])
+    right = np.where((g != 0) | np.isfinite(plain), plain, 0)
+    np.testing.assert_allclose(host(found), right, rtol=4 * np.finfo(dtype).eps)
+    small, rest = np.ones(3, dtype), [np.ones(3, dtype)] * (len(kernel.names) - 3)
+    for wrong in ((None, small, small.astype(np.float16)), (None, small, 2.0), (np.ones(2, bool), small, small),
+                  (None, small, np.ones((2, 3), dtype)), (None, small[:0], small[:0])):  # fmt: skip
+        assert not kernel.when(*wrong, *rest)
 
 
 def chain(x: Any, w: Any, keep: Any) -> Any:

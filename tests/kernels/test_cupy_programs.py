@@ -55,7 +55,8 @@ STEPS: list[Callable[[np.random.Generator], Step]] = [
     lambda rng: lambda x, w: agrad.linear(x, agrad.permute_dims(w, (1, 0)), w[:, 1]) * x,
     lambda rng: lambda x, w: agrad.tanh(x) * agrad.sigmoid(x @ w),
     lambda rng: lambda x, w: agrad.exp(-x * x) / (1 + w[1] ** 2),
-    lambda rng: lambda x, w, axis=int(rng.integers(2)): agrad.softmax(x, axis=axis) + agrad.relu(x),
+    lambda rng: lambda x, w: agrad.softmax(x, axis=0) + agrad.relu(x),
+    lambda rng: lambda x, w: agrad.softmax(x * w[2], axis=1) / agrad.sqrt(x * x + w[:, 0] ** 2 + 0.1),
     lambda rng: lambda x, w: x - nn.functional.layer_norm(x, x.shape[1]),
 ]  # fmt: skip
 

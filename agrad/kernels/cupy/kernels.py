@@ -12,6 +12,7 @@ from agrad.kernels.cupy.elementwise import on_each, on_used, updated
 from agrad.kernels.cupy.products import current_lt, tensor_float_by_default
 from agrad.kernels.cupy.source import THREADS, row_source
 from agrad.registry import kernel
+from agrad.shapes import broadcasts_to
 
 Raw = Any
 
@@ -77,19 +78,26 @@ for _name, _gain in (("relu", 2.0), ("tanh", 3.0), ("sigmoid", 3.0)):
     kernel("cupy", _name, "vjp:x", _fits, names=("g", "y"), gain=_gain)(partial(on_each, f"{_name}_vjp"))
 
 
-def _fits_masked(used: Raw | None, g: Raw, x: Raw) -> bool:
-    return hasattr(x, "dtype") and _fits(g, x) and (used is None or (used.shape == g.shape and used.dtype.char == "?"))
+def _fits_masked(used: Raw | None, g: Raw, *others: Raw) -> bool:
+    """Return True for real arrays of one dtype that broadcast to the shape of a cotangent."""
+    alike = _fits(g) and (used is None or (used.shape == g.shape and used.dtype.char == "?"))
+    return alike and all(
+        hasattr(x, "dtype") and x.dtype == g.dtype and broadcasts_to(tuple(x.shape), tuple(g.shape)) for x in others
+    )
 
 
-for _name, _argument, _other, _rule, _gain in (
-    ("multiply", "x1", "x2", "product", 3.0),
-    ("multiply", "x2", "x1", "product", 3.0),
-    ("divide", "x1", "x2", "quotient", 3.0),
-    ("exp", "x", "y", "product", 3.0),
-    ("tanh", "x", "y", "tanh_vjp", 5.0),
-    ("sigmoid", "x", "y", "sigmoid_vjp", 5.0),
+for _name, _argument, _others, _rule, _gain in (
+    ("multiply", "x1", ("x2",), "product", 3.0),
+    ("multiply", "x2", ("x1",), "product", 3.0),
+    ("divide", "x1", ("x2",), "quotient", 3.0),
+    ("divide", "x2", ("y", "x2"), "divisor_vjp", 5.0),
+    ("exp", "x", ("y",), "product", 3.0),
+    ("sqrt", "x", ("y",), "sqrt_vjp", 4.0),
+    ("square", "x", ("x",), "square_vjp", 4.0),
+    ("tanh", "x", ("y",), "tanh_vjp", 5.0),
+    ("sigmoid", "x", ("y",), "sigmoid_vjp", 5.0),
 ):
-    kernel("cupy", _name, f"masked vjp:{_argument}", _fits_masked, names=("used", "g", _other), gain=_gain)(
+    kernel("cupy", _name, f"masked vjp:{_argument}", _fits_masked, names=("used", "g", *_others), gain=_gain)(
         partial(on_used, _rule)
     )
 

@@ -53,6 +53,9 @@ ELEMENTWISE = {
     "mask_unused": Elementwise("bool used, T part", "T out", "out = used || part * T(0) == T(0) ? part : T(0);"),
     "product": Elementwise("T g, T x", "T out", "out = g * x;"),
     "quotient": Elementwise("T g, T x", "T out", "out = g / x;"),
+    "divisor_vjp": Elementwise("T g, T y, T x", "T out", "out = -(g * y / x);"),
+    "sqrt_vjp": Elementwise("T g, T y", "T out", "out = g / (T(2) * y);"),
+    "square_vjp": Elementwise("T g, T x", "T out", "out = T(2) * g * x;"),
     "tanh_vjp": Elementwise("T g, T y", "T out", "out = g * (T(1) - y * y);"),
     "sigmoid": Elementwise(
         "T x",
