@@ -56,7 +56,7 @@ class Counted:
     calls: int
     """Python calls."""
     microseconds: float
-    """Time of the host, on this machine."""
+    """Processor time of the host, on this machine."""
 
 
 # ------------------------------------------------------------------ models
@@ -217,9 +217,9 @@ def count(name: str, precision: str | None) -> tuple[Counted, list[float]]:
         gc.collect()
         times = []
         for k in range(CALLS):
-            start = time.perf_counter()
+            start = time.process_time()
             step(*batches[k % 4])
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
     program = (load("agrad").jit(step) if precision is None else step).lower(*batch).stages
     first, last = program[0][1], program[-1][1]
     return (
@@ -294,7 +294,8 @@ def run(options: Options) -> Report:
     text = (
         "# Launches\n\nAn Adam step on CuPy, with CUDA emulated on the CPU: counts, without GPU times. "
         "Kernels by kind include kernels in graphs and outside of graphs; `launches` counts the kernels outside of "
-        "graphs and copies by CuPy kernels. The time of the host is the median of a step whose kernels do nothing.\n\n"
+        "graphs and copies by CuPy kernels. The processor time of the host is the median of a step whose kernels do "
+        "nothing.\n\n"
         f"{table(found)}\n\n" + common.environment_text(about, {}, {})
     )
     record = {

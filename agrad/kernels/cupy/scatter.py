@@ -64,7 +64,7 @@ def _kernel(char: str, axes: int) -> Any:
 
 def _words(part: Raw, axes: list[PartAxis]) -> list[int]:
     """Return the address of a part, and its positions and stride along each axis of the sum."""
-    address, words = part.data.ptr, []
+    address, words = part.data.ptr, list[int]()
     for axis in axes or [PartAxis(0, 1, 1, -1)]:
         start, step, stride = axis.start, axis.step, part.strides[axis.part_axis] if axis.part_axis >= 0 else 0
         if step < 0:
