@@ -42,8 +42,8 @@ _EXCEPTIONS = {
     "data": "backends.base",
     "interop": "backends foreign registry",
     "nn": (
-        "engine.scalars engine.typed ops.composites ops.convolution ops.definition ops.indexing ops.map_draws "
-        "ops.pooling ops.shared"
+        "engine.scalars engine.typed ops.composites ops.convolution ops.definition ops.indexing ops.losses "
+        "ops.map_draws ops.pooling ops.shared"
     ),
     "numpy": "backends engine.explain engine.tape",
     "optim": "backends engine.scalars ops.updates",
