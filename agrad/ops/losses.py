@@ -7,7 +7,7 @@ import numpy as np
 from agrad.backends import backend_of_type
 from agrad.dtypes import as_dtype
 from agrad.engine.batching import spread
-from agrad.engine.namespaces import Memo
+from agrad.engine.namespaces import NAMESPACES, Memo
 from agrad.engine.tensor import Tensor, raw_of
 from agrad.errors import DtypeError, IndexRangeError, ShapeError
 from agrad.ops.composites import check_real, log_softmax, softmax_p, softmax_weights
@@ -204,9 +204,9 @@ def loss_by_kernel(
     lead = tuple(labels.shape)
     if len(lead) != 1:
         logits, labels = reshape(logits, (-1, logits.shape[-1])), reshape(labels, (-1,))
-    if not kernel.when(raw_of(logits), raw_of(labels)):
+    if kernel.when is not None and not kernel.when(raw_of(logits), raw_of(labels)):
         return None
-    limits = np.iinfo(raw_of(labels).dtype)
+    limits = NAMESPACES[type(x)].iinfo(raw_of(labels).dtype)
     if ignore is not None and not limits.min <= ignore <= limits.max:
         ignore = None
     loss = cross_entropy_p(logits, labels, ignore=ignore, smoothing=float(smoothing), reduction=reduction)[0]
