@@ -17,6 +17,7 @@ import numpy as np
 from agrad.data.classification import encodes
 from agrad.data.files import StrPath, check_writable, read_file, write_whole
 from agrad.errors import ConfigurationError, DataError, DtypeError, MissingExtraError, listed
+from agrad.nn.state import mismatches
 
 try:
     import safetensors
@@ -91,23 +92,8 @@ def check_tensors(
     tensors: Mapping[str, np.ndarray],
     expected: Mapping[str, tuple[tuple[int, ...], str | None]],
 ) -> None:
-    """Raise `DataError` unless the tensors of a file are the expected ones.
-
-    `expected` maps names to shape and dtype name. None accepts any dtype. The message lists the first arrays that are
-    missing, unexpected, or of another shape or dtype.
-    """
-    problems = []
-    for name, (shape, dtype) in expected.items():
-        if name not in tensors:
-            problems.append(f"{name}: must be {dtype or 'an array'} of shape {tuple(shape)}, got none")
-            continue
-        found = tensors[name]
-        if found.shape != tuple(shape):
-            problems.append(f"{name}: must have shape {tuple(shape)}, got {found.shape}")
-        if dtype is not None and found.dtype.name != dtype:
-            problems.append(f"{name}: must have dtype {dtype}, got {found.dtype.name}")
-    problems.extend(f"{name}: not expected" for name in tensors if name not in expected)
-    if problems:
+    """Raise `DataError` with the first `mismatches` of the tensors of a file."""
+    if problems := mismatches(tensors, expected):
         few = listed(problems, 8, "\n  ", 150)
         raise DataError(f"{os.fspath(path)!r} does not contain the expected arrays:\n  {few}")
 

@@ -136,6 +136,24 @@ def put(pairs: Iterable[tuple[agrad.Tensor, np.ndarray]]) -> None:
         tensor.assign(agrad.astype(value, tensor.dtype, copy=False).raw)
 
 
+def mismatches(
+    arrays: Mapping[str, np.ndarray], expected: Mapping[str, tuple[tuple[int, ...], str | None]]
+) -> list[str]:
+    """Return a line for each array that is not as expected.
+
+    It is missing or unexpected, or of another shape or dtype. ``expected`` maps names to shape and dtype name, or None
+    for any dtype.
+    """
+    problems = []
+    for name, (shape, dtype) in expected.items():
+        found, wanted = arrays.get(name), f"{dtype or 'an array'} of shape {tuple(shape)}"
+        if found is None:
+            problems.append(f"{name}: must be {wanted}, got none")
+        elif found.shape != tuple(shape) or dtype not in (None, found.dtype.name):
+            problems.append(f"{name}: must be {wanted}, got {found.dtype.name} of {found.shape}")
+    return [*problems, *(f"{name}: not expected" for name in arrays if name not in expected)]
+
+
 def check_state(
     what: str,
     arrays: Mapping[str, np.ndarray],
@@ -146,17 +164,8 @@ def check_state(
 
     Arrays named in ``counts`` must be nonnegative integer scalars.
     """
-    expected = {**expected, **dict.fromkeys(counts, ((), "int64"))}
-    problems = []
-    for name, (shape, dtype) in expected.items():
-        found = arrays.get(name)
-        if found is None:
-            problems.append(f"{name}: must be {dtype} of shape {shape}, got none")
-        elif found.shape != shape or found.dtype.name != dtype:
-            problems.append(f"{name}: must be {dtype} of shape {shape}, got {found.dtype.name} of {found.shape}")
-        elif name in counts and found < 0:
-            problems.append(f"{name}: must be at least 0, got {found}")
-    problems += [f"{name}: not expected" for name in arrays if name not in expected]
+    problems = mismatches(arrays, {**expected, **dict.fromkeys(counts, ((), "int64"))})
+    problems = problems or [f"{name}: must be at least 0, got {arrays[name]}" for name in counts if arrays[name] < 0]
     if problems:
         raise DataError(f"{what} was not loaded:\n  " + listed(problems, 8, "\n  ", 150))
 

@@ -221,7 +221,7 @@ def test_what_is_expected(tmp_path):
     with pytest.raises(DataError) as raised:
         checkpoint.load(path, wrong)
     for part in (
-        str(path), "0.weight: must have shape (4, 3), got (3, 4)", "0.weight: must have dtype float64, got float32",
+        str(path), "0.weight: must be float64 of shape (4, 3), got float32 of (3, 4)",
         "1.bias: must be float32 of shape (2,), got none", "empty: not expected",
     ):  # fmt: skip
         assert part in str(raised.value)
