@@ -1,6 +1,6 @@
 """``agrad.graph`` of Tensors: a tape as a list of operations, or as a figure."""
 
-import shutil
+import contextlib
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from agrad.engine.gradients import cotangent_for, starting_cotangents
 from agrad.engine.levels import GetOutput, OutputCotangents
 from agrad.engine.tape import LEAF, Meta, Node, no_grad
 from agrad.engine.tensor import Tensor, raw_of, strip_constant_levels
-from agrad.errors import MissingExtraError, OperandError
+from agrad.errors import OperandError
 from agrad.inspecting.drawing import Box, layered
 from agrad.inspecting.html import folded, preformatted
 from agrad.inspecting.profile import size_of
@@ -197,27 +197,12 @@ class Graph:
     def to_svg(self) -> str:
         """Return the graph as SVG, with shapes, sizes and times.
 
-        The Graphviz program ``dot`` draws it if it is on the PATH, otherwise agrad in layers. Raises
-        ``MissingExtraError`` if ``dot`` fails.
+        The Graphviz program ``dot`` draws it if it can, otherwise agrad in layers.
         """
-        program = shutil.which("dot")
-        if program is None:
-            return self._layered()
-        try:
-            done = subprocess.run(
-                [program, "-Tsvg"], input=self.to_dot(), capture_output=True, encoding="utf-8", timeout=_SECONDS
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise MissingExtraError(
-                f"the Graphviz program {program} could not draw the graph: {error}. Install Graphviz again, or pass a "
-                "smaller limit to graph()."
-            ) from error
-        if done.returncode:
-            raise MissingExtraError(
-                f"the Graphviz program {program} failed with code {done.returncode}: "
-                f"{done.stderr.strip() or 'no message'}. Install Graphviz again, or use to_dot()."
-            )
-        return done.stdout
+        dot: dict[str, Any] = {"input": self.to_dot(), "capture_output": True, "encoding": "utf-8", "timeout": _SECONDS}
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            return subprocess.run(["dot", "-Tsvg"], check=True, **dot).stdout
+        return self._layered()
 
     def _layered(self) -> str:
         """Return the graph as SVG, drawn without Graphviz."""
@@ -231,11 +216,8 @@ class Graph:
 
     def _repr_html_(self) -> str:
         """Return the figure for notebooks, with the list folded below it."""
-        try:
-            picture = self.to_svg()
-            picture = picture[picture.index("<svg") :] if "<svg" in picture else picture
-        except MissingExtraError:
-            return f"<div>{preformatted(str(self))}</div>"
+        picture = self.to_svg()
+        picture = picture[picture.index("<svg") :]
         return f'<div><div style="overflow:auto">{picture}</div>{folded("As a list", preformatted(str(self)))}</div>'
 
 

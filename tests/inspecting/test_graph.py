@@ -17,7 +17,7 @@ from refusals import fails
 from test_inspect import same, sine_and_cosine
 
 import agrad
-from agrad.errors import ConfigurationError, GraphFreedError, MissingExtraError, OperandError, ShapeError
+from agrad.errors import ConfigurationError, GraphFreedError, OperandError, ShapeError
 
 TAPE = """\
 #  operation    shape  dtype    value   gradient  inputs  consumers
@@ -305,15 +305,12 @@ def test_svg_without_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert tape.to_svg() in tape._repr_html_()
 
 
-@pytest.mark.parametrize(
-    ("body", "words"), [("echo no fonts >&2; exit 3", "code 3: no fonts"), ("kill -9 $$", "code -9")]
-)
-def test_a_dot_that_fails(body: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("body", ["echo no fonts >&2; exit 3", "kill -9 $$"])
+def test_a_dot_that_fails(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, body)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     tape = agrad.graph(example()[2])
-    fails(MissingExtraError, words, tape.to_svg)
-    assert "<svg" not in tape._repr_html_() and "multiply" in tape._repr_html_()
+    assert len(ElementTree.fromstring(tape.to_svg()).findall("{*}g")) == len(tape)
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's program dot is not installed")
