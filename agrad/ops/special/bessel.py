@@ -7,19 +7,14 @@ from typing import Any
 
 from agrad.ops.definition import public_of_arrays
 from agrad.ops.special import bessel_forms as forms
-from agrad.ops.special.shared import function, underived, whole_number
+from agrad.ops.special.shared import function, inner, underived, whole_number
 
 __all__ = ["i0", "i0e", "i1", "i1e", "iv", "j0", "j1", "jn", "y0", "y1"]
 
 # ------------------------------------------------------------------ modified
 
 
-decay_moment = function(
-    forms.decay_moment,
-    lambda xp, g, x, *, k: -(g * xp.sign(x) * decay_moment(x, k=k + 1)),
-    native=False,
-    public=False,
-)
+decay_moment = inner(forms.decay_moment, lambda xp, g, x, *, k: -(g * xp.sign(x) * decay_moment(x, k=k + 1)))
 i0 = function(forms.i0, lambda g, x: g * i1(x))
 # i1e - sign(x) i0e without cancelling; 0 at the kink
 i0e = function(forms.i0e, lambda xp, g, x: -(g * xp.sign(x) * decay_moment(x, k=1)))

@@ -5,7 +5,7 @@ from typing import Any
 from agrad.errors import OperandError
 from agrad.ops.definition import public_of_array
 from agrad.ops.special import exponential_forms as forms
-from agrad.ops.special.shared import function, whole_number
+from agrad.ops.special.shared import function, inner, whole_number
 
 __all__ = ["exp1", "expi", "lambertw"]
 
@@ -22,7 +22,7 @@ def lambertw_rule(xp: Any, g: Any, x: Any, y: Any, *, k: int) -> Any:
     return g * (xp.where(near, first, second) / (1 + y))
 
 
-_lambertw = function(forms.lambertw, lambertw_rule, native=False, public=False)
+_lambertw = inner(forms.lambertw, lambertw_rule)
 
 
 @public_of_array("special")

@@ -4,7 +4,7 @@ from typing import Any
 
 from agrad.ops.definition import public_of_array
 from agrad.ops.special import gamma_forms as forms
-from agrad.ops.special.shared import floating, function, underived
+from agrad.ops.special.shared import floating, function, inner, underived
 
 __all__ = ["beta", "betaln", "digamma", "gamma", "gammaln", "polygamma", "zeta"]
 
@@ -12,12 +12,10 @@ gamma = function(forms.gamma, lambda g, x, y: g * y * digamma(x))
 gammaln = function(forms.gammaln, lambda g, x: g * digamma(x))
 digamma = function(forms.digamma, lambda g, x: g * polygamma(1, x))
 polygamma = function(forms.polygamma, underived("polygamma", "n"), lambda g, n, x: g * polygamma(n + 1, x))
-polygamma_rise = function(
+polygamma_rise = inner(
     forms.polygamma_rise,
     lambda g, x, h, *, n: g * polygamma_rise(x, h, n=n + 1),
     lambda g, x, h, *, n: g * polygamma(float(n + 1), x + h),
-    native=False,
-    public=False,
 )
 beta = function(
     forms.beta,
@@ -38,20 +36,8 @@ def _zeta_slope(g: Any, x: Any, q: Any, *, n: int) -> Any:
     return -(g * (x * zeta_derivative(x + 1, q, n=n) + n * zeta_derivative(x + 1, q, n=n - 1)))
 
 
-zeta_derivative = function(
-    forms.zeta_derivative,
-    lambda g, x, q, *, n: g * zeta_derivative(x, q, n=n + 1),
-    _zeta_slope,
-    native=False,
-    public=False,
-)
-_zeta = function(
-    forms.zeta,
-    lambda g, x, q: g * zeta_derivative(x, q, n=1),
-    lambda g, x, q: _zeta_slope(g, x, q, n=0),
-    native=False,
-    public=False,
-)
+zeta_derivative = inner(forms.zeta_derivative, lambda g, x, q, *, n: g * zeta_derivative(x, q, n=n + 1), _zeta_slope)
+_zeta = inner(forms.zeta, lambda g, x, q: g * zeta_derivative(x, q, n=1), lambda g, x, q: _zeta_slope(g, x, q, n=0))
 
 
 @public_of_array("special")

@@ -8,7 +8,7 @@ from typing import Any
 from agrad.ops.special import incomplete_forms as forms
 from agrad.ops.special.gamma import digamma, polygamma
 from agrad.ops.special.incomplete_forms import bell, bell_pair
-from agrad.ops.special.shared import function
+from agrad.ops.special.shared import function, inner
 
 __all__ = ["betainc", "gammainc", "gammaincc"]
 
@@ -32,18 +32,14 @@ def _over(xp: Any, above: Any, below: Any) -> Any:
     return xp.where(nothing, xp.zeros_like(above + below), above / xp.where(nothing, xp.ones_like(below), below))
 
 
-gamma_density = function(
+gamma_density = inner(
     forms.gamma_density,
     lambda xp, g, a, x, y: _times_log(xp, g, y, x, -digamma(a)),
     lambda xp, g, a, x, y: g * y * (_over(xp, a - 1, x) - 1),
-    native=False,
-    public=False,
 )
 
 
-log_digamma_gap = function(
-    forms.log_digamma_gap, lambda g, z: g * (1 / z - polygamma(1.0, z)), native=False, public=False
-)
+log_digamma_gap = inner(forms.log_digamma_gap, lambda g, z: g * (1 / z - polygamma(1.0, z)))
 
 
 def _log_quotient(xp: Any, u: Any, exactly: Any) -> Any:
@@ -52,12 +48,10 @@ def _log_quotient(xp: Any, u: Any, exactly: Any) -> Any:
     return xp.where(small, xp.log1p(xp.where(small, u, xp.zeros_like(u))), exactly)
 
 
-log_gamma_density = function(
+log_gamma_density = inner(
     forms.log_gamma_density,
     lambda xp, g, a, x: g * (_log_quotient(xp, (x - a) / a, xp.log(x) - xp.log(a)) + log_digamma_gap(a)),
     lambda g, a, x: g * ((a - 1 - x) / x),
-    native=False,
-    public=False,
 )
 
 
@@ -68,13 +62,7 @@ def _gammainc_by_a_by_x(xp: Any, g: Any, a: Any, x: Any, *, n: int) -> Any:
     return g * xp.where(inside, slope, xp.zeros_like(slope))
 
 
-gammainc_by_a = function(
-    forms.gammainc_by_a,
-    lambda g, a, x, *, n: g * gammainc_by_a(a, x, n=n + 1),
-    _gammainc_by_a_by_x,
-    native=False,
-    public=False,
-)
+gammainc_by_a = inner(forms.gammainc_by_a, lambda g, a, x, *, n: g * gammainc_by_a(a, x, n=n + 1), _gammainc_by_a_by_x)
 gammainc = function(
     forms.gammainc,
     lambda g, a, x: g * gammainc_by_a(a, x, n=1),
@@ -89,13 +77,11 @@ gammaincc = function(
 
 # ------------------------------------------------------------------ beta
 
-beta_density = function(
+beta_density = inner(
     forms.beta_density,
     lambda xp, g, a, b, x, y: _times_log(xp, g, y, x, digamma(a + b) - digamma(a)),
     lambda xp, g, a, b, x, y: _times_log(xp, g, y, 1 - x, digamma(a + b) - digamma(b)),
     lambda xp, g, a, b, x, y: g * y * (_over(xp, a - 1, x) - _over(xp, b - 1, 1 - x)),
-    native=False,
-    public=False,
 )
 
 
@@ -105,13 +91,11 @@ def _log_beta_by(xp: Any, g: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
     return g * (quotient + (log_digamma_gap(a) - log_digamma_gap(a + b)))
 
 
-log_beta_density = function(
+log_beta_density = inner(
     forms.log_beta_density,
     lambda xp, g, a, b, x: _log_beta_by(xp, g, a, b, x, 1 - x),
     lambda xp, g, a, b, x: _log_beta_by(xp, g, b, a, 1 - x, x),
     lambda g, a, b, x: g * (((a - 1) * (1 - x) - (b - 1) * x) / (x * (1 - x))),
-    native=False,
-    public=False,
 )
 
 
@@ -132,13 +116,11 @@ def _betainc_by_parameters_by_x(xp: Any, g: Any, a: Any, b: Any, x: Any, *, n: i
     return g * xp.where(inside, slope, xp.zeros_like(slope))
 
 
-betainc_by_parameters = function(
+betainc_by_parameters = inner(
     forms.betainc_by_parameters,
     lambda g, a, b, x, *, n, m: g * betainc_by_parameters(a, b, x, n=n + 1, m=m),
     lambda g, a, b, x, *, n, m: g * betainc_by_parameters(a, b, x, n=n, m=m + 1),
     _betainc_by_parameters_by_x,
-    native=False,
-    public=False,
 )
 betainc = function(
     forms.betainc,

@@ -8,7 +8,7 @@ from typing import Any
 
 from agrad.ops.definition import elementwise
 from agrad.ops.special import normal_forms as forms
-from agrad.ops.special.shared import evaluate, function
+from agrad.ops.special.shared import evaluate, function, inner
 from agrad.registry import public
 
 __all__ = ["erf", "erfc", "erfcinv", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri", "sinc"]
@@ -43,12 +43,7 @@ array([0.        , 0.84270079])
 )
 public("special")(erf)
 erfc = function(forms.erfc, lambda g, x: -(g * _SLOPE * bell(x, n=0, half=False)))
-scaled_ierfc = function(
-    forms.scaled_ierfc,
-    lambda g, x, *, n: -2 * (n + 1) * g * scaled_ierfc(x, n=n + 1),
-    native=False,
-    public=False,
-)
+scaled_ierfc = inner(forms.scaled_ierfc, lambda g, x, *, n: -2 * (n + 1) * g * scaled_ierfc(x, n=n + 1))
 # 2 x erfcx(x) - 2 / sqrt(pi) in a form that does not cancel
 erfcx = function(forms.erfcx, lambda g, x: -2 * g * scaled_ierfc(x, n=1))
 erfinv = function(forms.erfinv, lambda xp, g, y: g * (xp.exp(y * y) / _SLOPE))
@@ -69,7 +64,5 @@ def _log_ndtr_rule(xp: Any, g: Any, x: Any) -> Any:
 
 log_ndtr = function(forms.log_ndtr, _log_ndtr_rule)
 ndtri = function(forms.ndtri, lambda xp, g, y: g * (_ROOT_TWO_PI * xp.exp(0.5 * y * y)))
-sinc_derivative = function(
-    forms.sinc_derivative, lambda g, x, *, n: g * sinc_derivative(x, n=n + 1), native=False, public=False
-)
+sinc_derivative = inner(forms.sinc_derivative, lambda g, x, *, n: g * sinc_derivative(x, n=n + 1))
 sinc = function(forms.sinc, lambda g, x: g * sinc_derivative(x, n=1), native=False)

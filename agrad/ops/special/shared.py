@@ -1,5 +1,6 @@
 """The definition of a special function: arguments, a generic form, and rules."""
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -25,10 +26,7 @@ def underived(name: str, argument: str) -> Callable[..., Any]:
     """Return the rule of an argument without a derivative: it raises an error."""
 
     def rule(g: Any) -> Any:
-        raise MissingRuleError(
-            f"special.{name} has no derivative with respect to {argument}. If it is a constant, pass "
-            f"{argument}.detach()."
-        )
+        raise MissingRuleError(f"special.{name} has no derivative by {argument}. Pass {argument}.detach().")
 
     return rule
 
@@ -76,6 +74,10 @@ def function(form: Callable[..., Any], *rules: Rule, native: bool = True, public
     call.__signature__ = inspect.signature(operation)  # type: ignore[attr-defined]
     call.__doc__, call.__module__ = operation.__doc__, operation.__module__
     return publish("special")(call)
+
+
+inner: Callable[..., Any] = functools.partial(function, native=False, public=False)
+"""``function`` for derivatives of other functions, which no library has."""
 
 
 def evaluate(
