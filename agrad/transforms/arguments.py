@@ -55,10 +55,7 @@ def differentiated_value(leaf: Any, where: TreePath | str, what: str) -> Any:
     if not is_array(leaf):
         raise OperandError(f"{what}: {where} must be a floating-point array, got {described(leaf)}")
     if not is_floating(leaf.dtype):
-        raise DtypeError(
-            f"{what}: {where} must have a floating-point dtype, got {dtype_name(leaf.dtype)}. Cast it first: "
-            "agrad.astype(x, agrad.float64)."
-        )
+        check_dtype(leaf, where, what)
     return recorded_part(leaf)
 
 
@@ -94,6 +91,11 @@ class Inputs:
         """Return the path of a leaf, for an error message."""
         return TreePath(self.trees, number, self.word, keys=self.keys)
 
+    def check(self, holomorphic: bool) -> None:
+        """Raise ``DtypeError`` unless all are real, or complex if ``holomorphic``."""
+        for i, value in enumerate(self.values):
+            check_dtype(value, self.path(i), self.what, holomorphic)
+
     def lift(self, level: Level, nodes: Sequence[Any]) -> tuple[Any, ...]:
         """Return the arguments as Tensors of a transform, with ``nodes`` for their leaves."""
         lifted = []
@@ -108,9 +110,7 @@ class Inputs:
         """Return the leaves of a tuple of tangents, checked against the arguments."""
         leaves, spec = flatten(tuple(given))
         if spec != self.spec:
-            raise ShapeError(
-                f"{self.what}: the tangents must have the structure of the primals, {self.spec}, got {spec}"
-            )
+            raise ShapeError(f"{self.what}: the tangents must have the structure {self.spec}, got {spec}")
         pairs = enumerate(zip(self.values, leaves, strict=True))
         return [strip_constant_levels(_tangent_for(value, t, self.path(i), self.what)) for i, (value, t) in pairs]
 
@@ -147,7 +147,7 @@ class Chosen(Inputs):
             raise ConfigurationError(f"{what}: argnums must list each argument once, got {argnums}")
         super().__init__(values, what, "argument", keys)
         if holomorphic:
-            _check_complex(self)
+            self.check(holomorphic)
 
     def _key(self, key: int | str, what: str) -> int | str:
         """Return the position of an argument, or its keyword."""
@@ -398,9 +398,7 @@ def zeros(value: Any) -> Any:
 def aux_of(out: Any, what: str) -> tuple[Any, Any]:
     """Return the value and aux of a function that returns both."""
     if not isinstance(out, tuple) or len(out) != 2:
-        raise NotDifferentiableError(
-            f"{what}: with has_aux=True the function must return a pair (value, aux), got {described(out)}"
-        )
+        raise NotDifferentiableError(f"{what}: with has_aux=True the function must return a pair, got {described(out)}")
     return out
 
 
@@ -424,35 +422,24 @@ def check_scalar(y: Any, what: str, holomorphic: bool = False) -> None:
             "with agrad.sum, or use agrad.jacobian (all derivatives), agrad.elementwise_grad (an elementwise function) "
             "or agrad.vjp (one cotangent)."
         )
-    check_result_dtype(y, what, holomorphic)
+    check_dtype(y, "the result", what, holomorphic)
 
 
-def check_result_dtype(y: Any, what: str, holomorphic: bool) -> None:
-    """Raise ``DtypeError`` unless an array is real, or complex if ``holomorphic``."""
-    dtype = as_dtype(y.dtype)
-    if dtype.kind == ("complex floating" if holomorphic else "real floating"):
-        return
-    if holomorphic:
-        raise DtypeError(f"{what}: with holomorphic=True the function must return complex numbers, got dtype {dtype}")
-    if dtype.kind == "complex floating":
+def check_dtype(value: Any, where: TreePath | str, what: str, holomorphic: bool | None = None) -> None:
+    """Raise ``DtypeError`` unless an array is floating-point.
+
+    With ``holomorphic`` it must be complex, with False real.
+    """
+    dtype = as_dtype(value.dtype)
+    if dtype.kind not in ("real floating", "complex floating"):
+        raise DtypeError(f"{what}: {where} must have a floating-point dtype, got {dtype}. Cast it first: agrad.astype.")
+    if holomorphic and dtype.kind == "real floating":
+        raise DtypeError(f"{what}: with holomorphic=True {where} must be complex, got dtype {dtype}. Cast it.")
+    if holomorphic is False and dtype.kind == "complex floating":
         raise DtypeError(
-            f"{what}: the function must return real numbers, got dtype {dtype}. Return the real part or abs, set "
-            "holomorphic=True if it is holomorphic, or use agrad.vjp."
+            f"{what}: {where} must be real, got dtype {dtype}. Take the real part, set holomorphic=True if the "
+            "function is holomorphic, or use agrad.vjp or agrad.jvp."
         )
-    raise DtypeError(
-        f"{what}: the function must return a floating-point dtype, got {dtype}. Cast its argument or its result: "
-        "agrad.astype(x, agrad.float64)."
-    )
-
-
-def _check_complex(inputs: Inputs) -> None:
-    """Raise ``DtypeError`` if an argument of a holomorphic function is real."""
-    for i, value in enumerate(inputs.values):
-        if not is_complex(value.dtype):
-            raise DtypeError(
-                f"{inputs.what}: with holomorphic=True {inputs.path(i)} must be complex, got dtype "
-                f"{dtype_name(value.dtype)}. Cast it: agrad.astype(x, agrad.complex128)."
-            )
 
 
 def _tangent_for(value: Any, t: Any, place: TreePath, what: str) -> Any:

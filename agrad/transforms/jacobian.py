@@ -10,18 +10,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from agrad.backends import selected
-from agrad.dtypes import dtype_name, is_complex, is_floating
+from agrad.dtypes import is_complex
 from agrad.engine.backward import backward_pass
 from agrad.engine.gradients import starting_cotangents
 from agrad.engine.levels import Forward, Level
 from agrad.engine.namespaces import namespace_of
-from agrad.errors import DetachError, DtypeError, NotDifferentiableError, RuleError, described
+from agrad.errors import DetachError, NotDifferentiableError, RuleError, described
 from agrad.transforms.arguments import (
     ArgNums,
     Chosen,
     Inputs,
     aux_of,
     check_chunk_size,
+    check_dtype,
     check_function,
     chunks,
     copy_tree_if_aliased,
@@ -54,24 +55,12 @@ class Outputs:
         ]
         self.values, self.records = [y for y, _ in pairs], [record for _, record in pairs]
         for y, place in zip(self.values, self.places, strict=True):
-            if not is_floating(y.dtype):
-                raise DtypeError(
-                    f"{what}: {place} must have a floating-point dtype, got {dtype_name(y.dtype)}. Cast it, or return "
-                    "it as aux with has_aux=True."
-                )
+            check_dtype(y, place, what)
 
     def check(self, holomorphic: bool) -> None:
         """Raise ``DtypeError`` if an output should be real and is complex, or the reverse."""
         for y, place in zip(self.values, self.places, strict=True):
-            if is_complex(y.dtype) and not holomorphic:
-                raise DtypeError(
-                    f"{self.what}: {place} must be real, got dtype {dtype_name(y.dtype)}. Set holomorphic=True if the "
-                    "function is holomorphic, or use agrad.jacfwd (real arguments) or agrad.vjp (one cotangent)."
-                )
-            if holomorphic and not is_complex(y.dtype):
-                raise DtypeError(
-                    f"{self.what}: with holomorphic=True {place} must be complex, got dtype {dtype_name(y.dtype)}"
-                )
+            check_dtype(y, place, self.what, holomorphic)
 
 
 def _as_array(leaf: Any, place: TreePath, what: str) -> Any:
@@ -79,9 +68,7 @@ def _as_array(leaf: Any, place: TreePath, what: str) -> Any:
         return leaf
     if type(leaf) in (float, complex):
         return selected().backend.xp.asarray(leaf)
-    raise NotDifferentiableError(
-        f"{what}: {place} must be an array, got {described(leaf)}. Return it as aux with has_aux=True."
-    )
+    raise NotDifferentiableError(f"{what}: {place} must be an array, got {described(leaf)}. Return it as aux.")
 
 
 Push = Callable[[list[Any]], tuple[Outputs, list[Any]]]
@@ -164,7 +151,7 @@ def _forward_mode(
     The function is called once for each chunk, in forward mode.
     """
     if not holomorphic:
-        check_real(chosen)
+        chosen.check(False)
 
     outs, blocks = _forward(chosen, forward_call(chosen, has_aux), chunk_size)
     if holomorphic:
@@ -199,16 +186,6 @@ def _forward_is_less(inputs: Inputs, outs: Outputs, holomorphic: bool) -> bool:
         if any(is_complex(y.dtype) for y in outs.values):
             return True
     return count_elements(inputs.values) < count_elements(outs.values)
-
-
-def check_real(inputs: Inputs) -> None:
-    for i, value in enumerate(inputs.values):
-        if is_complex(value.dtype):
-            raise DtypeError(
-                f"{inputs.what}: {inputs.path(i)} must be real, got dtype {dtype_name(value.dtype)}. Set "
-                "holomorphic=True if the function is holomorphic, or use agrad.jacrev (real results) or agrad.jvp "
-                "(one tangent)."
-            )
 
 
 def _jacobian(

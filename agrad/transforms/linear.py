@@ -24,8 +24,8 @@ from agrad.errors import NotDifferentiableError, ShapeError, TracedValueError, d
 from agrad.transforms.arguments import (
     ArgNums,
     Inputs,
+    check_dtype,
     check_function,
-    check_result_dtype,
     copy_tree_if_aliased,
     out_tangent,
     split_level,
@@ -219,10 +219,8 @@ def elementwise_grad(f: Function, argnums: ArgNums = 0, has_aux: bool = False, h
 
 def _check_elements(y: Any, what: str, holomorphic: bool) -> None:
     if not hasattr(y, "shape"):
-        raise NotDifferentiableError(
-            f"{what}: the function must return an array, got {described(y)}. Use agrad.vjp for pytrees."
-        )
-    check_result_dtype(y, what, holomorphic)
+        raise NotDifferentiableError(f"{what}: the function must return an array, got {described(y)}. Use agrad.vjp.")
+    check_dtype(y, "the result", what, holomorphic)
 
 
 # ---------------------------------------------------------------- linear maps
@@ -379,9 +377,7 @@ def linear_transpose(f: Function, *primals: Any) -> Function:
     for y, _ in pairs:
         with contextlib.suppress(TracedValueError):  # under vmap it has no value
             if hasattr(y, "shape") and bool(namespace_of((y,)).any(y != 0)):
-                raise NotDifferentiableError(
-                    f"{what}: the function must be linear, but it is not 0 at 0. Subtract its value at 0."
-                )
+                raise NotDifferentiableError(f"{what}: the function must be linear, but it is not 0 at 0")
     return run.pullback(pairs, spec)
 
 

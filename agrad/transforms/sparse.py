@@ -37,7 +37,7 @@ from agrad.transforms.arguments import (
 from agrad.transforms.coloring import Coloring, colored
 from agrad.transforms.dependence import Entry, Walk, host, sparse_of_scipy
 from agrad.transforms.grad import Recording, grad
-from agrad.transforms.jacobian import Outputs, check_real, forward_call, pulled_rows, pushed_columns
+from agrad.transforms.jacobian import Outputs, forward_call, pulled_rows, pushed_columns
 from agrad.transforms.sparse_array import Coordinates, matrix_of, placed
 from agrad.transforms.trees import flatten, flatten_all, tree_map, unflatten
 from agrad.transforms.units import Units, shaped
@@ -57,10 +57,7 @@ KEPT = 32
 def _unchanged(xp: Any, x: Any, /, *arrays: Any, contents: tuple[Any, ...]) -> Any:
     """Return ``x``, if the arrays that a pattern was found with are unchanged."""
     if tuple(map(content_of, arrays)) != contents:
-        raise TracedValueError(
-            "an array that the function of a sparse derivative reads has changed since jit traced it, and with it "
-            "perhaps the pattern. Call cache_clear() of the jitted function, or pass the pattern: sparsity=..."
-        )
+        raise TracedValueError("an array that the function reads has changed since jit traced it. Call cache_clear().")
     return x
 
 
@@ -307,7 +304,7 @@ def _sparse(
     @functools.wraps(f)
     def matrix(*args: Any, **kwargs: Any) -> Any:
         chosen = Chosen(f, args, kwargs, argnums, f"the {name} of {getattr(f, '__name__', 'a function')}", False)
-        check_real(chosen)
+        chosen.check(False)
         plan = plan_of(chosen)
         widths = tuple([size(x.shape) for x in chosen.values])
         _check_size(chosen.what, "columns", plan.shape[1], sum(widths))
