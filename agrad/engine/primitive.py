@@ -5,7 +5,7 @@ rule is registered. ``notation.py`` defines primitives.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -126,13 +126,7 @@ class Primitive(Operation):
     def _check_names(self) -> None:
         """Raise ``PrimitiveDefinitionError`` for reserved or unknown names."""
         name, outputs = self.name, self.outputs
-        taken = {"xp"} if outputs is not None else {"xp", "y"}
-        for given in (*self.all_arrays, *self.settings, *(outputs or ())):
-            if given in taken or given.startswith("_"):
-                raise PrimitiveDefinitionError(
-                    f"{name}: arguments, options and outputs must not be named {given!r}, which has a meaning in "
-                    "rules. Rename it."
-                )
+        self._reserve(("xp",) if outputs is not None else ("xp", "y"), outputs or ())
         if self.spreads and (self.variadic is not None or len(outputs or ()) != 1):
             raise PrimitiveDefinitionError(
                 f"{name}: out='*name' must be the only output, and requires a fixed number of arguments"
@@ -206,21 +200,21 @@ class Primitive(Operation):
 
     # ---------------------------------------------------------------- rules, and evaluation on plain arrays
 
+    def _reserve(self, words: Sequence[str], outputs: Sequence[str] = ()) -> None:
+        """Raise ``PrimitiveDefinitionError`` for a name that rules use."""
+        for name in (*self.all_arrays, *self.settings, *outputs):
+            if name in words or name.startswith("_"):
+                raise PrimitiveDefinitionError(f"{self.name}: {name!r} must not be a name, as rules use it. Rename it.")
+
     def file(self, kind: str, function: Function, targets: tuple[str, ...]) -> Function:
         """Register a rule for the arguments ``targets``, by default the first."""
         targets = targets or self.all_arrays[:1]
-        if clash := {"g", "t"} & {*self.all_arrays, *self.settings}:
-            raise PrimitiveDefinitionError(
-                f"{self.name}: arguments must not be named {clash.pop()!r}, which is the cotangent or the tangent in a "
-                "rule. Rename it."
-            )
+        self._reserve(("g", "t"))
         rule = Rule(function, self, targets, kind)
         table = self.vjps if kind == "vjp" else self.jvps
         for target in targets:
             if target in self.constant:
-                raise PrimitiveDefinitionError(
-                    f"{self.name}: {target!r} must not have a {kind}, because it is declared constant"
-                )
+                raise PrimitiveDefinitionError(f"{self.name}: {target!r} must not have a {kind}, as it is constant")
             table[target] = rule
         self.plans.clear()
         self.pushes.clear()
@@ -235,11 +229,7 @@ class Primitive(Operation):
 
     def file_batching(self, function: Function) -> Function:
         """Register the batching rule: one call for all batch elements (``batching``)."""
-        if "batch_size" in (*self.all_arrays, *self.settings):
-            raise PrimitiveDefinitionError(
-                f"{self.name}: arguments must not be named 'batch_size', which is the number of batch elements in a "
-                "batching rule. Rename it."
-            )
+        self._reserve(("batch_size",))
         self.batching = own_rule(Rule(function, self, (), "batch"), self)
         return function
 

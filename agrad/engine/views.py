@@ -7,7 +7,7 @@ and every other view is recomputed from it. The usual derivative rules apply.
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -236,11 +236,7 @@ def _check_readable(tensor: Tensor, what: str) -> None:
 def _check(tensor: Tensor, bases: list[tuple[Tensor, Steps]], what: str) -> None:
     root = bases[-1][0]
     if is_protected(root):
-        _check_argument(root)
-        raise LeafMutationError(
-            f"{what} must not change a view of a leaf that requires a gradient. Write under agrad.no_grad(), or to a "
-            "view of a copy: y = x + 0."
-        )
+        _refuse(root, what)
     for base, _ in bases:
         if tensor.node is None and base.node is not None and is_recording(base.level.id):
             raise LeafMutationError(
@@ -324,11 +320,15 @@ def is_protected(tensor: Tensor) -> bool:
     return tensor.node is not None and tensor.level.id == 0 and tensor.is_leaf and is_recording(0)
 
 
-def _check_argument(tensor: Tensor) -> None:
-    """Raise ``TracedValueError`` for a leaf that represents a non-leaf argument."""
+def _refuse(leaf: Tensor, what: str) -> NoReturn:
+    """Raise the error of a write to a leaf, or to one that stands for an argument."""
     trace = mode().trace
     if trace is not None:
-        trace.check_writable(tensor)
+        trace.check_writable(leaf)
+    raise LeafMutationError(
+        f"{what} must not change a leaf that requires a gradient, or a view of it. Write under agrad.no_grad(), or to "
+        "a copy: y = x + 0."
+    )
 
 
 def check_writable(tensor: Tensor, what: str) -> None:
@@ -337,11 +337,7 @@ def check_writable(tensor: Tensor, what: str) -> None:
     if trace is not None and trace.keeps_rules:
         trace.check_writable(tensor)
     if is_protected(tensor):
-        _check_argument(tensor)
-        raise LeafMutationError(
-            f"{what} must not change a leaf that requires a gradient. Write under agrad.no_grad(), or to a copy: "
-            "y = x + 0."
-        )
+        _refuse(tensor, what)
 
 
 def _share_hooks(before: Any, node: Any) -> None:

@@ -207,6 +207,14 @@ def _replaced(value: Any, instead: dict[Node, Node]) -> Any:
     return wrap(data, value.level, node)
 
 
+def _differs(name: str, how: str) -> RuleError:
+    """Return the error of a function whose second run differs."""
+    return RuleError(
+        f"{name}: the function must be deterministic, but the second run, in the backward pass, {how}. Register state "
+        "that it changes with agrad.note_state."
+    )
+
+
 def _pullback(
     run: Callable[[], list[Any]],
     name: str,
@@ -231,20 +239,14 @@ def _pullback(
         for i, k in paths:
             places = list(_places(outs[i])) if len(outs) == count else []
             if k >= len(places) or places[k][0] is not level:
-                raise RuleError(
-                    f"{name}: the function must be deterministic, but the second run, in the backward pass, returned "
-                    "other results. Register state that it changes with agrad.note_state."
-                )
+                raise _differs(name, "returned other results")
             ends.append(places[k][1])
         starts = starting_cotangents(ends, given)
         found = backward_pass(starts, retain=recorded, level=level if recorded else None, since=since)
         known = set(parents)
         for reached in found:
             if reached.id <= since and reached not in known:
-                raise RuleError(
-                    f"{name}: the function must be deterministic, but the second run, in the backward pass, used "
-                    "another Tensor. Register state that it changes with agrad.note_state."
-                )
+                raise _differs(name, "used another Tensor")
         return [found.get(parent) for parent in parents]
 
     def pull(node: Node, given: list[Any]) -> list[Any]:
