@@ -200,9 +200,7 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     check_matrices(a, "lstsq", "a")
     a, b = joined("lstsq", (a, b))
     if rcond is not None and rtol is not None:
-        raise ConfigurationError(
-            f"lstsq: rcond and rtol are the same option, got rcond={rcond!r} and rtol={rtol!r}. Pass only one of them."
-        )
+        raise ConfigurationError(f"lstsq: rcond and rtol are the same option, got {rcond!r}, {rtol!r}. Pass only one.")
     rtol = rcond if rtol is None else rtol
     m = a.shape[-2]
     cut = max(a.shape[-2:]) * finfo(a).eps if rtol is None else rtol

@@ -48,9 +48,7 @@ def state_leaves(tree: Any, what: str) -> tuple[list[Any], Any]:
         if not is_array(leaves[i]):
             raise OperandError(f"{what} must contain only arrays, got {described(leaf)}")
         if not differentiable(leaves[i]):
-            raise DtypeError(
-                f"{what} must have a floating-point dtype, got {leaf.dtype}. Cast it: agrad.astype(x, agrad.float64)."
-            )
+            raise DtypeError(f"{what} must have a floating-point dtype, got {leaf.dtype}. Cast it with agrad.astype.")
     return leaves, spec
 
 
@@ -320,10 +318,7 @@ def linear_solve(
     array([ 0.2727, -0.0909])
     """
     if not callable(matvec):
-        raise OperandError(
-            f"linear_solve: matvec must be a function, got {described(matvec)}. For a matrix a, pass lambda x: a @ x, "
-            "or use agrad.linalg.solve."
-        )
+        raise OperandError(f"linear_solve: matvec must be a function, got {described(matvec)}. Pass lambda x: a @ x.")
     leaves, spec = state_leaves(b, "linear_solve: b")
 
     def flat(xs: Leaves) -> list[Any]:

@@ -87,9 +87,7 @@ class _Differences(Rules):
 
     def _relative(self, leaf: Any) -> float:
         if is_complex(leaf.dtype):
-            raise NotDifferentiableError(
-                f"{self.name}: arguments must be real, got {dtype_name(leaf.dtype)}. Pass the real and imaginary parts."
-            )
+            raise NotDifferentiableError(f"{self.name}: arguments must be real, got {dtype_name(leaf.dtype)}")
         return self.step or float(np.finfo(dtype_name(leaf.dtype)).eps) ** (1 / 3)
 
     def _difference_quotient(self, leaves: Values, moves: dict[int, Any], width: float) -> list[Any]:
