@@ -1,7 +1,8 @@
 """Summary: the layers of a model, their output shapes and parameters."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import agrad
@@ -11,14 +12,14 @@ from agrad.nn.module import Module
 from agrad.nn.parameter import is_parameter
 
 
+@dataclass(frozen=True, repr=False)
 class Summary:
     """Table that ``summary`` returns. Print it with ``print``."""
 
-    def __init__(self, rows: list[tuple[str, ...]], total: int, trainable: int) -> None:
-        self.rows = rows
-        """Layers, output shapes, parameters, trainable parameters, remarks."""
-        self.total: int = total
-        self.trainable: int = trainable
+    rows: list[tuple[str, ...]]
+    """Layers, output shapes, parameters, trainable parameters, remarks."""
+    total: int
+    trainable: int
 
     def __str__(self) -> str:
         head = ("layer", "output shape", "parameters", "trainable", "")
@@ -75,13 +76,10 @@ def summary(model: Module, inputs: Any, *, dtype: Any = None) -> Summary:
     def note(module: Module, _: Any, out: Any) -> None:
         shapes.setdefault(id(module), []).append(_shape(out))
 
-    with _unchanged(model), agrad.no_grad():
-        handles = [module.register_forward_hook(note) for module in model.modules()]
-        try:
-            model(*args)
-        finally:
-            for handle in handles:
-                handle.remove()
+    with _unchanged(model), agrad.no_grad(), ExitStack() as hooks:
+        for module in model.modules():
+            hooks.enter_context(module.register_forward_hook(note))
+        model(*args)
     parameters = model.parameters()
     trainable = sum(tensor.size for tensor in parameters if tensor.requires_grad)
     return Summary(_rows(model, shapes), sum(tensor.size for tensor in parameters), trainable)
