@@ -1,11 +1,30 @@
-"""The rows of the special functions; ``special_formulas`` are their references."""
+"""The rows of the special functions.
 
+The reference of a row is the function itself, of one number at a time: ``special_references.json`` has the numbers of
+functions and first derivatives, and of the helpers of higher ones each is the derivative of the one before.
+"""
+
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from special_formulas import FORMULAS
-from table import Example, Input, between, composite, constant, ex, normal, off_zero, positive, row, slow, values
+from table import (
+    Example,
+    Input,
+    between,
+    composite,
+    constant,
+    elementwise,
+    ex,
+    normal,
+    off_zero,
+    positive,
+    row,
+    slow,
+    values,
+)
 
 import agrad
 from agrad.registry import PRIMITIVES
@@ -16,18 +35,24 @@ Draw = Callable[..., Input]
 UNDERIVED = {"special.hyp2f1": "abc", "special.iv": "v", "special.polygamma": "n"}
 
 
-def _formula(name: str, **fixed: int) -> Callable[..., Any]:
-    return lambda xp, *args, **settings: FORMULAS[name](*args, **fixed, **settings)
+def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of arrays as the reference of a row: computed element by element."""
+    one = elementwise(lambda *at: float(function(*map(np.asarray, at))))
+    return lambda xp, *args: one(*args)
 
 
-def _row(name: str, function: Any, *examples: Example) -> None:
-    row(f"special.{name}", *examples, call=function, reference=_formula(name))
+def _of(label: str, call: Callable[..., Any], *args: Any, reference: Any = None) -> Example:
+    return ex(label, *args, call=call, reference=_alone(reference or call))
 
 
-def _unary(name: str, draw: Draw, *extra: Example, function: Any = None) -> None:
+def _row(name: str, *examples: Example) -> None:
+    function = getattr(agrad.special, name)
+    row(f"special.{name}", *examples, call=function, reference=_alone(function))
+
+
+def _unary(name: str, draw: Draw, *extra: Example) -> None:
     _row(
         name,
-        function or getattr(agrad.special, name),
         ex("matrix", draw(2, 3)),
         ex("0-d", draw()),
         ex("empty", draw(0, 2)),
@@ -36,10 +61,9 @@ def _unary(name: str, draw: Draw, *extra: Example, function: Any = None) -> None
     )
 
 
-def _binary(name: str, left: Draw, right: Draw, *extra: Example, number: float = 1.5, function: Any = None) -> None:
+def _binary(name: str, left: Draw, right: Draw, *extra: Example, number: float = 1.5) -> None:
     _row(
         name,
-        function or getattr(agrad.special, name),
         ex("matrices", left(2, 3), right(2, 3)),
         ex("0-d", left(), right()),
         ex("empty", left(0, 3), right(0, 3)),
@@ -82,35 +106,26 @@ _unary("y0", positive, ex("large", values([9.0, 20.0])))
 _unary("y1", positive, ex("large", values([9.0, 20.0])))
 
 
-def _of_order(n: int) -> dict[str, Callable[..., Any]]:
-    return {"call": lambda x: agrad.special.jn(n, x), "reference": lambda xp, x: FORMULAS["jn"](n, x)}
+def _jn(n: int) -> Callable[..., Any]:
+    return lambda x: agrad.special.jn(n, x)
 
 
 _row(
     "jn",
-    agrad.special.jn,
-    *[ex(f"order {n}", values([-9.0, -0.5, 0.0, 0.3, 3.5, 20.0]), **_of_order(n)) for n in (-3, 0, 1, 2, 7)],
-    ex("empty", normal(0, 2), **_of_order(2)),
-    ex("0-d", normal(), **_of_order(2)),
+    *[_of(f"order {n}", _jn(n), values([-9.0, -0.5, 0.0, 0.3, 3.5, 20.0])) for n in (-3, 0, 1, 2, 7)],
+    _of("empty", _jn(2), normal(0, 2)),
+    _of("0-d", _jn(2), normal()),
 )
-
 _row(
     "lambertw",
-    agrad.special.lambertw,
     ex("matrix", positive(2, 3)),
     ex("0-d", positive()),
     ex("empty", positive(0, 2)),
     ex("far", values([-0.36, -0.2, 0.0, 1e-8, 0.99, 1.01, 1e5])),
-    ex(
-        "branch -1",
-        values([-0.35, -0.3, -0.2, -0.05]),
-        call=lambda x: agrad.special.lambertw(x, -1),
-        reference=lambda xp, x: FORMULAS["lambertw"](x, k=-1),
-    ),
+    _of("branch -1", lambda x: agrad.special.lambertw(x, -1), values([-0.35, -0.3, -0.2, -0.05])),
 )
 _row(
     "polygamma",
-    agrad.special.polygamma,
     ex("number", 1, positive(2, 3)),
     ex("0", 0, positive(3)),
     ex("array", constant([0.0, 1.0, 2.0, 3.0]), positive(2, 4)),
@@ -122,7 +137,6 @@ _row(
 )
 _row(
     "iv",
-    agrad.special.iv,
     ex("number", 1.5, positive(2, 3)),
     ex("order 0 at 0", 0, values([0.0, 0.5, -2.0])),
     ex("order 1 at 0", 1, values([0.0, 0.5, -2.0])),
@@ -134,7 +148,6 @@ _row(
 )
 _row(
     "hyp2f1",
-    agrad.special.hyp2f1,
     ex("numbers", 1, 0.5, 2.5, _apart(2, 3)),
     ex("arrays", constant([0.3, 2.0, -1.5]), constant([1.1, -2.0, 0.4]), constant([0.7, 1.2, 3.1]), _apart(2, 3)),
     ex("logarithm", 1.0, 2.0, constant([2.0, 3.0, 4.0]), values([-0.85, 0.78, 0.88])),
@@ -143,7 +156,8 @@ _row(
 )
 _binary("beta", positive, positive)
 _binary("betaln", positive, positive, ex("far apart", values([0.1, 0.5]), values([100.0, 50.0])))
-_binary("zeta", between(1.5, 4.0), positive, ex("Riemann's", between(1.5, 4.0)(2, 3)))
+_RIEMANN = _of("Riemann's", agrad.special.zeta, between(1.5, 4.0)(2, 3), reference=lambda x: agrad.special.zeta(x, 1))
+_binary("zeta", between(1.5, 4.0), positive, _RIEMANN)
 _binary("gammainc", positive, positive, ex("tails", values([0.5, 3.0, 30.0, 30.0]), values([0.2, 9.0, 22.0, 40.0])))
 _binary("gammaincc", positive, positive, ex("tails", values([0.5, 3.0, 30.0, 30.0]), values([0.2, 9.0, 22.0, 40.0])))
 _binary("xlogy", normal, positive, ex("x 0", constant([0.0, 0.0]), values([0.5, 2.0])))
@@ -152,7 +166,6 @@ _binary("rel_entr", positive, positive)
 _binary("kl_div", positive, positive)
 _row(
     "betainc",
-    agrad.special.betainc,
     ex("matrices", positive(2, 3), positive(2, 3), _inside(2, 3)),
     ex("0-d", positive(), positive(), _inside()),
     ex("empty", positive(0, 3), positive(3), _inside(1, 3)),
@@ -170,59 +183,72 @@ def _setting(name: str, **settings: Any) -> Any:
     return lambda *args: bind(*args, **settings)
 
 
-def _helper(name: str, draws: tuple[Input, ...], *settings: dict[str, int]) -> None:
+def _helper(name: str, draws: tuple[Input, ...], *settings: dict[str, int], formula: Any = None) -> None:
+    """File a row; ``formula``: of numbers and settings, if the helper is not its own reference."""
     examples = []
-    for how in settings:
-        label = ", ".join(f"{k} {v}" for k, v in how.items()) or "itself"
-        examples.append(ex(label, *draws, call=_setting(name, **how), reference=_formula(name, **how)))
-    row(f"special.{name}", *examples, call=_setting(name), reference=_formula(name))
+    for how in settings or ({},):
+        label, call = ", ".join(f"{k} {v}" for k, v in how.items()) or "itself", _setting(name, **how)
+        examples.append(_of(label, call, *draws, reference=formula and partial(formula, **how)))
+    row(f"special.{name}", *examples, call=_setting(name), reference=_alone(_setting(name)))
 
 
-_helper(
-    "bell",
-    (values([-9.0, -2.0, 0.0, 0.3, 5.5]),),
-    {"n": 0, "half": False},
-    {"n": 1, "half": True},
-    {"n": 3, "half": False},
-    {"n": 4, "half": True},
-)
-_helper("edge_log", (positive(2, 3),), {})
-_helper("scaled_ierfc", (values([-2.0, -0.1, 0.5, 1.9, 2.1, 9.0]),), {"n": 1}, {"n": 2}, {"n": 4})
+def _bell(x: float, n: int, half: bool) -> float:
+    """Return the n-th derivative by Rodrigues' formula: (-1)**n times a Hermite polynomial times the function."""
+    evaluate = np.polynomial.hermite_e.hermeval if half else np.polynomial.hermite.hermval
+    return (-1) ** n * evaluate(x, [0] * n + [1]) * math.exp(-x * x / (2 if half else 1))
+
+
+def _polygamma_rise(x: Any, h: Any, n: int) -> Any:
+    return agrad.special.polygamma(n, x + h) - agrad.special.polygamma(n, x)
+
+
+def _gamma_density(a: float, x: float) -> float:
+    return (a - 1) * math.log(x) - x - math.lgamma(a)
+
+
+def _beta_density(a: float, b: float, x: float) -> float:
+    return (a - 1) * math.log(x) + (b - 1) * math.log1p(-x) - math.lgamma(a) - math.lgamma(b) + math.lgamma(a + b)
+
+
+_SIDES, _THIRDS = (positive(2, 3), positive(3)), (positive(2, 3), positive(3), _inside(2, 1))
+_helper("bell", (values([-9.0, -2.0, 0.0, 0.3, 5.5]),), {"n": 0, "half": False}, {"n": 1, "half": True},
+        {"n": 3, "half": False}, {"n": 4, "half": True}, formula=_bell)  # fmt: skip
+_helper("edge_log", (positive(2, 3),), formula=math.log)
+_helper("scaled_ierfc", (values([-2.0, -0.1, 0.5, 1.9, 2.1, 9.0]),), {"n": 1}, {"n": 2}, {"n": 3})
 _helper("sinc_derivative", (values([-2.0, 0.0, 0.3, 1.1, 5.5]),), {"n": 1}, {"n": 2}, {"n": 3})
-_helper("decay_moment", (values([-40.0, -2.0, 0.3, 5.5, 31.0]),), {"k": 0}, {"k": 1}, {"k": 3})
+_helper("decay_moment", (values([-40.0, -2.0, 0.3, 5.5, 31.0]),), {"k": 0}, {"k": 1}, {"k": 2})
 _helper("zeta_derivative", (between(1.5, 4.0)(2, 3), positive(3)), {"n": 0}, {"n": 1}, {"n": 2})
-_helper("polygamma_rise", (positive(2, 3), positive(3)), {"n": 0}, {"n": 1}, {"n": 3})
-_helper("gamma_density", (positive(2, 3), positive(3)), {})
-_helper("log_gamma_density", (positive(2, 3), positive(3)), {})
-_helper("log_digamma_gap", (values([0.3, 2.0, 30.0]),), {})
-_helper("log_beta_density", (positive(2, 3), positive(3), _inside(2, 1)), {})
-_helper("beta_density", (positive(2, 3), positive(3), _inside(2, 1)), {})
+_helper("polygamma_rise", _SIDES, {"n": 0}, {"n": 1}, {"n": 3}, formula=_polygamma_rise)
+_helper("gamma_density", _SIDES, formula=lambda a, x: math.exp(_gamma_density(a, x)))
+_helper("log_gamma_density", _SIDES, formula=_gamma_density)
+_helper("log_digamma_gap", (values([0.3, 2.0, 30.0]),), formula=lambda z: math.log(z) - agrad.special.digamma(z))
+_helper("log_beta_density", _THIRDS, formula=_beta_density)
+_helper("beta_density", _THIRDS, formula=lambda a, b, x: math.exp(_beta_density(a, b, x)))
 _helper("gammainc_by_a", (positive(2, 3), positive(2, 1)), {"n": 1}, {"n": 2}, {"n": 3})
-_helper(
-    "betainc_by_parameters",
-    (positive(3), positive(3), _inside(2, 3)),
-    {"n": 1, "m": 0},
-    {"n": 0, "m": 2},
-    {"n": 2, "m": 1},
-)
+_helper("betainc_by_parameters", (positive(3), positive(3), _inside(2, 3)),
+        {"n": 1, "m": 0}, {"n": 0, "m": 1}, {"n": 1, "m": 1})  # fmt: skip
 
 slow("special.betainc", "special.betainc_by_parameters", "special.gammainc_by_a", "special.hyp2f1")
 
 # ---------------------------------------------------------------- reductions
-_weights = constant([0.5, 0.0, 2.0])
-for _name in ("softmax", "log_softmax"):
-    composite(
-        f"special.{_name}",
-        ex("all", normal(2, 3)),
-        ex("axis", normal(2, 3), axis=0),
-        ex("several axes", normal(2, 3, 2), axis=(0, 2)),
-        reference=_formula(_name),
-    )
+
+
+def _logsumexp(xp: Any, x: Any, axis: Any = None, b: Any = 1.0, *, keepdims: bool = False) -> np.ndarray:
+    return np.log(np.sum(b * np.exp(x), axis=axis, keepdims=keepdims))
+
+
+def _log_softmax(xp: Any, x: Any, axis: Any = None) -> np.ndarray:
+    return x - _logsumexp(xp, x, axis, keepdims=True)
+
+
+_ROWS = (ex("all", normal(2, 3)), ex("axis", normal(2, 3), axis=0), ex("several axes", normal(2, 3, 2), axis=(0, 2)))
+composite("special.log_softmax", *_ROWS, reference=_log_softmax)
+composite("special.softmax", *_ROWS, reference=lambda *args, **how: np.exp(_log_softmax(*args, **how)))
 composite(
     "special.logsumexp",
     ex("all", normal(2, 3)),
     ex("axis", normal(2, 3), axis=0, keepdims=True),
     ex("weights", normal(2, 3), 1, positive(3)),
-    ex("weights with a zero", normal(2, 3), 1, _weights),
-    reference=_formula("logsumexp"),
+    ex("weights with a zero", normal(2, 3), 1, constant([0.5, 0.0, 2.0])),
+    reference=_logsumexp,
 )

@@ -121,7 +121,7 @@ def _tanh(mp: Any, x: Any) -> Any:
 
 
 def _log_expit(mp: Any, x: Any) -> Any:
-    return min(x, mp.mpf(0)) - mp.log(1 + mp.exp(-abs(x)))
+    return min(x, mp.mpf(0)) - mp.log1p(mp.exp(-abs(x)))
 
 
 LOGISTIC = (lambda mp, x: _tail(mp, x), lambda mp, x: -_tail(mp, x) * _tanh(mp, x / 2))
@@ -212,6 +212,10 @@ def _erfcinv(mp: Any, x: Any) -> Any:
         return mp.erfinv(1 - x)
 
 
+def _log_ndtr(mp: Any, x: Any) -> Any:
+    return mp.log(_ndtr(mp, x)) if x < 0 else mp.log1p(-_ndtr(mp, -x))
+
+
 def _log_ndtr_slope(mp: Any, x: Any) -> Any:
     return _density(mp, x) / _ndtr(mp, x)
 
@@ -270,7 +274,7 @@ file("special.erfcinv", _erfcinv, 0.0, 2.0, _edge(2.0),
      slopes=(lambda mp, x: -mp.sqrt(mp.pi) / 2 * mp.exp(_erfcinv(mp, x) ** 2),
              lambda mp, x: mp.pi / 2 * _erfcinv(mp, x) * mp.exp(2 * _erfcinv(mp, x) ** 2)))  # fmt: skip
 file("special.ndtr", _ndtr, slopes=(_density, lambda mp, x: -x * _density(mp, x)))
-file("special.log_ndtr", lambda mp, x: mp.log(_ndtr(mp, x)),
+file("special.log_ndtr", _log_ndtr,
      slopes=(_log_ndtr_slope, lambda mp, x: -_log_ndtr_slope(mp, x) * (x + _log_ndtr_slope(mp, x))))  # fmt: skip
 file("special.ndtri", lambda mp, x: -mp.sqrt(2) * _erfcinv(mp, 2 * x), 0.0, 1.0, ONE,
      slopes=(lambda mp, x: mp.sqrt(2 * mp.pi) * mp.exp(_erfcinv(mp, 2 * x) ** 2),

@@ -6,8 +6,11 @@
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import digit_points
 
 Quantity = Callable[..., Any]
 
@@ -26,11 +29,25 @@ def _numeric(f: Quantity, orders: tuple[int, ...]) -> Quantity:
     return derivative
 
 
-def file(name: str, points: Sequence[Any], f: Quantity, labels: str = "d0 d00", **quantities: Quantity) -> None:
-    """File the points of a function.
+def _precise(f: Quantity) -> Quantity:
+    """Return ``f`` of one argument with the more digits the farther this is from 1."""
+
+    def quantity(mp: Any, x: Any) -> Any:
+        with mp.workdps(max(mp.mp.dps, 60 + int(5 * abs(math.log10(abs(x))) if x else 0))):
+            return mp.re(f(mp, x))
+
+    return quantity
+
+
+def file(name: str, points: Sequence[Any], f: Any = None, labels: str = "d0 d00", **quantities: Quantity) -> None:
+    """File the points of a function; without ``f`` it is that of ``digit_points``, and so are its derivatives.
 
     ``labels``: the derivatives taken numerically, unless ``quantities`` gives them in closed form.
     """
+    if f is None:
+        formula = digit_points.FORMULAS[name if name == "erf" else f"special.{name}"]
+        f = _precise(formula.function)
+        quantities = dict(zip(("d0", "d00"), map(_precise, formula.slopes or ()), strict=False)) | quantities
     rows = [p if isinstance(p, tuple) else (p,) for p in points]
     found: dict[str, Quantity] = {"value": f}
     for label in labels.split():
@@ -51,87 +68,25 @@ def grid(*axes: Sequence[float]) -> list[tuple[float, ...]]:
 MIDDLE = both(1e-300, 1e-10, 1e-3, 0.1, 0.3, 0.46, 0.48, 0.75, 1.0, 1.5, 2.0, 3.0, 3.95, 4.05, 5.0, 5.5)
 
 
-def _bell(mp: Any, x: Any) -> Any:
-    return 2 / mp.sqrt(mp.pi) * mp.exp(-x * x)
-
-
-file("erf", [*MIDDLE, 10.0], lambda mp, x: mp.erf(x), d0=_bell, d00=lambda mp, x: -2 * x * _bell(mp, x))
-file("erfc", [*MIDDLE, -10.0, 8.0, 10.0, 15.0, 20.0, 25.0, 26.0], lambda mp, x: mp.erfc(x),
-     d0=lambda mp, x: -_bell(mp, x), d00=lambda mp, x: 2 * x * _bell(mp, x))  # fmt: skip
+file("erf", [*MIDDLE, 10.0])
+file("erfc", [*MIDDLE, -10.0, 8.0, 10.0, 15.0, 20.0, 25.0, 26.0])
+file("erfcx", [-26.0, -20.0, -5.0, -1.0, -0.3, 0.0, 1e-5, 0.3, 0.5, 1.0, 1.9, 2.1, 3.0, 4.1, 8.0, 20.0, 50.0, 1e3, 1e6])
+file("erfinv", both(1e-300, 1e-10, 0.01, 0.3, 0.49, 0.51, 0.8, 0.99, 0.999999, 0.9999999999, 1 - 2.0**-50))
 file(
-    "erfcx",
-    [-26.0, -20.0, -5.0, -1.0, -0.3, 0.0, 1e-5, 0.3, 0.5, 1.0, 1.9, 2.1, 3.0, 4.1, 8.0, 20.0, 50.0, 1e3, 1e6],
-    lambda mp, x: mp.exp(x * x) * mp.erfc(x),
+    "erfcinv", [1e-250, 1e-100, 1e-30, 1e-10, 1e-3, 0.1, 0.3, 0.49, 0.51, 0.9, 1.1, 1.4, 1.6, 1.9, 1.999, 2 - 2.0**-40]
 )
-file(
-    "erfinv",
-    both(1e-300, 1e-10, 0.01, 0.3, 0.49, 0.51, 0.8, 0.99, 0.999999, 0.9999999999, 1 - 2.0**-50),
-    lambda mp, x: mp.erfinv(x),
-    d0=lambda mp, x: mp.sqrt(mp.pi) / 2 * mp.exp(mp.erfinv(x) ** 2),
-    d00=lambda mp, x: mp.pi / 2 * mp.erfinv(x) * mp.exp(2 * mp.erfinv(x) ** 2),
-)
-
-
-def _erfcinv(mp: Any, x: Any) -> Any:
-    with mp.workdps(400):
-        return mp.erfinv(1 - x)
-
-
-file(
-    "erfcinv",
-    [1e-250, 1e-100, 1e-30, 1e-10, 1e-3, 0.1, 0.3, 0.49, 0.51, 0.9, 1.1, 1.4, 1.6, 1.9, 1.999, 2 - 2.0**-40],
-    _erfcinv,
-    d0=lambda mp, x: -mp.sqrt(mp.pi) / 2 * mp.exp(_erfcinv(mp, x) ** 2),
-    d00=lambda mp, x: mp.pi / 2 * _erfcinv(mp, x) * mp.exp(2 * _erfcinv(mp, x) ** 2),
-)
-file(
-    "ndtri",
-    [1e-250, 1e-100, 1e-30, 1e-10, 1e-3, 0.02425, 0.1, 0.24, 0.26, 0.4, 0.6, 0.75, 0.9, 0.99, 1 - 2.0**-40],
-    lambda mp, x: -mp.sqrt(2) * _erfcinv(mp, 2 * x),
-    d0=lambda mp, x: mp.sqrt(2 * mp.pi) * mp.exp(_erfcinv(mp, 2 * x) ** 2),
-    d00=lambda mp, x: -2 * mp.pi * mp.sqrt(2) * _erfcinv(mp, 2 * x) * mp.exp(2 * _erfcinv(mp, 2 * x) ** 2),
-)
+file("ndtri", [1e-250, 1e-100, 1e-30, 1e-10, 1e-3, 0.02425, 0.1, 0.24, 0.26, 0.4, 0.6, 0.75, 0.9, 0.99, 1 - 2.0**-40])
 _TAILED = [-37.0, -20.0, -8.0, -5.0, -2.0, -1.1, -0.9, -0.1, -1e-8, 1e-8, 0.3, 1.0, 2.0, 5.0, 8.0]
-file("ndtr", _TAILED, lambda mp, x: mp.ncdf(x))
-
-
-def _log_ndtr(mp: Any, x: Any) -> Any:
-    return mp.log(mp.erfc(-x / mp.sqrt(2)) / 2) if x < 0 else mp.log1p(-mp.erfc(x / mp.sqrt(2)) / 2)
-
-
-file("log_ndtr", [-1e5, -1e3, -100.0, *_TAILED, 20.0, 37.0], _log_ndtr, "d0 d00 d000")
-file("sinc", [*both(1e-8, 0.1, 0.5, 0.9, 0.97, 1.3, 1.7, 2.5, 7.25, 100.3), 1e6 + 0.25], lambda mp, x: mp.sincpi(x))
+file("ndtr", _TAILED)
+file("log_ndtr", [-1e5, -1e3, -100.0, *_TAILED, 20.0, 37.0], labels="d0 d00 d000")
+file("sinc", [*both(1e-8, 0.1, 0.5, 0.9, 0.97, 1.3, 1.7, 2.5, 7.25, 100.3), 1e6 + 0.25])
 
 # ---------------------------------------------------------------- logistic, entropies
 
 _LOGISTIC = [-700.0, -100.0, -40.0, -10.0, -1.0, -0.1, 0.1, 0.5, 1.0, 10.0, 37.0, 40.0, 100.0, 700.0]
-
-
-def _expit(mp: Any, x: Any) -> Any:
-    return 1 / (1 + mp.exp(-x))
-
-
-file(
-    "expit",
-    _LOGISTIC,
-    _expit,
-    d0=lambda mp, x: _expit(mp, x) * _expit(mp, -x),
-    d00=lambda mp, x: -_expit(mp, x) * _expit(mp, -x) * mp.tanh(x / 2),
-)
-file(
-    "log_expit",
-    _LOGISTIC,
-    lambda mp, x: -mp.log1p(mp.exp(-x)) if x > -50 else x - mp.log1p(mp.exp(x)),
-    d0=lambda mp, x: _expit(mp, -x),
-    d00=lambda mp, x: -_expit(mp, x) * _expit(mp, -x),
-)
-file(
-    "logit",
-    [1e-100, 1e-20, 1e-5, 0.1, 0.29, 0.31, 0.49, 0.5 + 2.0**-30, 0.51, 0.64, 0.66, 0.9, 1 - 2.0**-40],
-    lambda mp, x: mp.log(x) - mp.log(1 - x),
-    d0=lambda mp, x: 1 / (x * (1 - x)),
-    d00=lambda mp, x: (2 * x - 1) / (x * (1 - x)) ** 2,
-)
+file("expit", _LOGISTIC)
+file("log_expit", _LOGISTIC)
+file("logit", [1e-100, 1e-20, 1e-5, 0.1, 0.29, 0.31, 0.49, 0.5 + 2.0**-30, 0.51, 0.64, 0.66, 0.9, 1 - 2.0**-40])
 _PAIRS = grid([1e-200, 0.3, 1.0, 2.5, 1e4], [1e-150, 0.3000001, 0.9, 2.5000001, 1e5])
 file("xlogy", _PAIRS, lambda mp, x, y: x * mp.log(y), "d0 d1 d01 d11",
      d0=lambda mp, x, y: mp.log(y), d1=lambda mp, x, y: x / y, d01=lambda mp, x, y: 1 / y,
@@ -139,8 +94,7 @@ file("xlogy", _PAIRS, lambda mp, x, y: x * mp.log(y), "d0 d1 d01 d11",
 file("xlog1py", [*_PAIRS, (2.0, -0.5), (2.0, -1 + 2.0**-30)], lambda mp, x, y: x * mp.log1p(y), "d0 d1 d01 d11",
      d0=lambda mp, x, y: mp.log1p(y), d1=lambda mp, x, y: x / (1 + y), d01=lambda mp, x, y: 1 / (1 + y),
      d11=lambda mp, x, y: -x / (1 + y) ** 2)  # fmt: skip
-file("entr", [1e-300, 1e-10, 0.1, 0.5, 2.0, 1e5], lambda mp, x: -x * mp.log(x),
-     d0=lambda mp, x: -mp.log(x) - 1, d00=lambda mp, x: -1 / x)  # fmt: skip
+file("entr", [1e-300, 1e-10, 0.1, 0.5, 2.0, 1e5])
 file("rel_entr", _PAIRS, lambda mp, x, y: x * mp.log(x / y), "d0 d1 d01 d11",
      d0=lambda mp, x, y: mp.log(x / y) + 1, d1=lambda mp, x, y: -x / y, d01=lambda mp, x, y: -1 / y,
      d11=lambda mp, x, y: x / y**2)  # fmt: skip
@@ -153,28 +107,15 @@ file("kl_div", _UNLIKE, lambda mp, x, y: x * mp.log(x / y) - x + y, "d0 d1 d01 d
 
 _GAMMA = [1e-300, 1e-8, 0.1, 0.49, 0.51, 0.999, 1.001, 1.3, 1.46, 1.999, 2.001, 2.4, 2.6, 5.5, 9.9, 10.1, 20.0, 50.5]
 _LEFT = [-0.1, -0.4, -0.6, -1.3, -2.7, -5.5, -10.25, -20.75]
-_POLYGAMMA = ("d0 d00", lambda mp, x: mp.psi(1, x), lambda mp, x: mp.psi(2, x))
-
-
-def _gamma_second(mp: Any, x: Any) -> Any:
-    return mp.gamma(x) * (mp.psi(0, x) ** 2 + mp.psi(1, x))
-
-
-file("gamma", [*_GAMMA[1:], 100.3, 143.5, 170.6, *_LEFT], lambda mp, x: mp.gamma(x),
-     d0=lambda mp, x: mp.gamma(x) * mp.psi(0, x), d00=_gamma_second)  # fmt: skip
-file("gammaln", [*_GAMMA, 1e3, 1e6, 1e100, 1e300, *_LEFT], lambda mp, x: mp.re(mp.loggamma(x)), "d0",
-     d0=lambda mp, x: mp.psi(0, x))  # fmt: skip
-file("digamma", [*_GAMMA[1:], 1e3, 1e6, 1e100, *_LEFT], lambda mp, x: mp.psi(0, x), "d0 d00 d000",
-     d0=lambda mp, x: mp.psi(1, x), d00=lambda mp, x: mp.psi(2, x), d000=lambda mp, x: mp.psi(3, x))  # fmt: skip
-REFERENCES["digamma"][0].remove((1e100,))
-file("polygamma", grid([0.0, 1.0, 2.0, 3.0, 7.0, 20.0], [1e-5, 0.3, 1.0, 2.7, 9.0, 30.0, 1e4]),
+file("gamma", [*_GAMMA[1:], 100.3, 143.5, 170.6, *_LEFT])
+file("gammaln", [*_GAMMA, 1e3, 1e6, 1e100, 1e300, *_LEFT], labels="d0")
+file("digamma", [*_GAMMA[1:], 1e3, 1e6, *_LEFT], labels="d0 d00 d000", d000=lambda mp, x: mp.psi(3, x))
+file("polygamma", grid([0.0, 1.0, 2.0, 3.0, 7.0, 20.0], [1e-5, 0.3, 1.0, 2.7, 9.0, 30.0, 1e4])
+     + grid([0.0, 1.0, 4.0, 5.0, 8.0], [-0.4, -3.3, -3.7]),
      lambda mp, n, x: mp.psi(int(n), x), "d1 d11",
      d1=lambda mp, n, x: mp.psi(int(n) + 1, x), d11=lambda mp, n, x: mp.psi(int(n) + 2, x))  # fmt: skip
-file("exp1", [1e-10, 1e-3, 0.1, 0.5, 1.0, 1.9, 2.1, 5.0, 30.0, 200.0, 600.0], lambda mp, x: mp.e1(x),
-     d0=lambda mp, x: -mp.exp(-x) / x,
-     d00=lambda mp, x: mp.exp(-x) * (1 + x) / x**2)  # fmt: skip
-file("expi", [*both(1e-10, 1e-3, 0.1, 0.9, 2.1, 5.0, 30.0, 39.5, 40.5), 200.0, 600.0], lambda mp, x: mp.ei(x),
-     d0=lambda mp, x: mp.exp(x) / x, d00=lambda mp, x: mp.exp(x) * (x - 1) / x**2)  # fmt: skip
+file("exp1", [1e-10, 1e-3, 0.1, 0.5, 1.0, 1.9, 2.1, 5.0, 30.0, 200.0, 600.0])
+file("expi", [*both(1e-10, 1e-3, 0.1, 0.9, 2.1, 5.0, 30.0, 39.5, 40.5), 200.0, 600.0])
 
 
 def _hyp2f1(order: int) -> Quantity:
@@ -317,37 +258,24 @@ file("betainc", _BETA_POINTS, _betainc, "d0 d1 d2 d00 d01 d02 d22", d2=_beta_den
 # ---------------------------------------------------------------- Bessel
 
 _WIDE = both(1e-10, 0.01, 0.5, 1.0, 3.0, 7.0, 12.0, 25.0, 29.5, 30.5, 50.0, 100.0, 700.0)
-file("i0", _WIDE, lambda mp, x: mp.besseli(0, x))
-file("i1", _WIDE, lambda mp, x: mp.besseli(1, x))
-
-
-def _scaled(order: int) -> Quantity:
-    return lambda mp, x: mp.exp(-abs(x)) * mp.besseli(order, x)
-
-
-file("i0e", [*_WIDE, 1e4, 1e8], _scaled(0), "d0 d00",
-     d0=lambda mp, x: mp.exp(-abs(x)) * (mp.besseli(1, x) - mp.sign(x) * mp.besseli(0, x)),
-     d00=lambda mp, x: (3 * _scaled(0)(mp, x) + _scaled(2)(mp, x) - 4 * mp.sign(x) * _scaled(1)(mp, x)) / 2,
-)  # fmt: skip
-file("i1e", [*_WIDE, 1e4, 1e8], _scaled(1), "d0",
-     d0=lambda mp, x: (_scaled(0)(mp, x) + _scaled(2)(mp, x)) / 2 - mp.sign(x) * _scaled(1)(mp, x))  # fmt: skip
+for _n in (0, 1):
+    file(f"i{_n}", _WIDE)
+file("i0e", [*_WIDE, 1e4, 1e8])
+file("i1e", [*_WIDE, 1e4, 1e8], labels="d0")
 
 
 def _iv_slope(mp: Any, v: Any, x: Any) -> Any:
-    return (mp.besseli(v - 1, x) + mp.besseli(v + 1, x)) / 2
+    return mp.re(mp.besseli(v - 1, x) + mp.besseli(v + 1, x)) / 2
 
 
 def _iv_curve(mp: Any, v: Any, x: Any) -> Any:
-    return (mp.besseli(v - 2, x) + 2 * mp.besseli(v, x) + mp.besseli(v + 2, x)) / 4
+    return mp.re(mp.besseli(v - 2, x) + 2 * mp.besseli(v, x) + mp.besseli(v + 2, x)) / 4
 
 
-file("iv", grid([0.0, 0.3, 1.0, 2.5, 7.0, 24.5, 26.0, 80.0], [1e-3, 0.7, 5.0, 29.0, 31.0, 100.0, 600.0]),
-     lambda mp, v, x: mp.besseli(v, x), "d1 d11", d1=_iv_slope, d11=_iv_curve)  # fmt: skip
+file("iv", grid([0.0, 0.3, 1.0, 2.5, 7.0, 24.5, 26.0, 80.0], [1e-3, 0.7, 5.0, 29.0, 31.0, 100.0, 600.0])
+     + grid([0.0, 1.0, 2.0], [0.0, -0.5, -2.0]),
+     lambda mp, v, x: mp.re(mp.besseli(v, x)), "d1 d11", d1=_iv_slope, d11=_iv_curve)  # fmt: skip
 _OSCILLATING = [1e-8, 0.1, 1.0, 2.4, 5.0, 7.9, 8.1, 12.0, 25.0, 100.0, 1e3, 1e5]
-
-
-def _j(order: int) -> Quantity:
-    return lambda mp, x: mp.besselj(order, x)
 
 
 def _j_slope(mp: Any, n: Any, x: Any) -> Any:
@@ -359,11 +287,8 @@ def _j_curve(mp: Any, n: Any, x: Any) -> Any:
 
 
 for _n in (0, 1):
-    file(f"j{_n}", both(*_OSCILLATING), _j(_n), d0=lambda mp, x, n=_n: _j_slope(mp, n, x),
-         d00=lambda mp, x, n=_n: _j_curve(mp, n, x))  # fmt: skip
-for _n in (0, 1):
-    file(f"y{_n}", _OSCILLATING, lambda mp, x, n=_n: mp.bessely(n, x),
-         d0=lambda mp, x, n=_n: (mp.bessely(n - 1, x) - mp.bessely(n + 1, x)) / 2,
-         d00=lambda mp, x, n=_n: (mp.bessely(n - 2, x) - 2 * mp.bessely(n, x) + mp.bessely(n + 2, x)) / 4)  # fmt: skip
-file("jn", grid([2.0, 3.0, 10.0, 40.0], [1e-8, 0.1, 1.0, 2.9, 3.1, 9.0, 20.0, 39.0, 41.0, 200.0]),
+    file(f"j{_n}", both(*_OSCILLATING))
+    file(f"y{_n}", _OSCILLATING)
+file("jn", grid([2.0, 3.0, 10.0, 40.0], [1e-8, 0.1, 1.0, 2.9, 3.1, 9.0, 20.0, 39.0, 41.0, 200.0])
+     + grid([-3.0, 7.0], [-9.0, -0.5, 3.5]),
      lambda mp, n, x: mp.besselj(n, x), "d1 d11", d1=_j_slope, d11=_j_curve)  # fmt: skip

@@ -295,22 +295,14 @@ def binary(
 ) -> None:
     function = named(agrad, name)
     examples = [
-        ex("matrices", left(2, 3), right(2, 3)),
-        ex("0-d", left(), right()),
-        ex("empty", left(0, 3), right(0, 3)),
-        ex("empty broadcast", left(0, 3), right(3)),
-        ex("broadcast left", left(3), right(2, 3)),
-        ex("broadcast right", left(2, 3), right(2, 1)),
-        ex("broadcast both", left(2, 1, 3), right(4, 1)),
-        ex("0-d left", left(), right(2, 3)),
-        ex("0-d right", left(2, 3), right()),
-        ex("number left", number, right(2, 3)),
-        ex("number right", left(2, 3), number),
-        ex("int right", left(2, 3), 2),
-        ex("number left of 0-d", number, right()),
-        ex("constant left", constant([0.7, 1.1, 1.7]), right(2, 3)),
+        ex("matrices", left(2, 3), right(2, 3)), ex("0-d", left(), right()), ex("empty", left(0, 3), right(0, 3)),
+        ex("empty broadcast", left(0, 3), right(3)), ex("broadcast left", left(3), right(2, 3)),
+        ex("broadcast right", left(2, 3), right(2, 1)), ex("broadcast both", left(2, 1, 3), right(4, 1)),
+        ex("0-d left", left(), right(2, 3)), ex("0-d right", left(2, 3), right()),
+        ex("number left", number, right(2, 3)), ex("number right", left(2, 3), number), ex("int right", left(2, 3), 2),
+        ex("number left of 0-d", number, right()), ex("constant left", constant([0.7, 1.1, 1.7]), right(2, 3)),
         ex("constant right", left(2, 3), constant([0.7, 1.1, 1.7])),
-    ]
+    ]  # fmt: skip
     if complex_draw is not None:
         examples += [
             ex("complex", complex_draw(2, 3), complex_draw(2, 3)),
@@ -333,20 +325,20 @@ def itself(name: str, draw: Callable[..., Input]) -> Example:
 
 def reduction(name: str, draw: Callable[..., Input], *extra: Example, empty: bool = True, **more: Any) -> None:
     examples = [
-        ex("all", draw(2, 3)),
-        ex("0-d", draw()),
-        ex("axis 0", draw(2, 3), axis=0),
-        ex("axis -1", draw(2, 3), axis=-1),
-        ex("keepdims", draw(2, 3), axis=1, keepdims=True),
-        ex("all keepdims", draw(2, 3), keepdims=True),
+        ex("all", draw(2, 3)), ex("0-d", draw()), ex("axis 0", draw(2, 3), axis=0), ex("axis -1", draw(2, 3), axis=-1),
+        ex("keepdims", draw(2, 3), axis=1, keepdims=True), ex("all keepdims", draw(2, 3), keepdims=True),
         ex("several axes", draw(2, 3, 2), axis=(0, -1)),
         ex("several axes keepdims", draw(2, 3, 2), axis=(-1, 1), keepdims=True),
-        ex("axis of length 1", draw(2, 1, 3), axis=1),
-        ex("empty batch", draw(0, 3), axis=1),
-    ]
+        ex("axis of length 1", draw(2, 1, 3), axis=1), ex("empty batch", draw(0, 3), axis=1),
+    ]  # fmt: skip
     if empty:
         examples += [ex("empty", draw(0, 3)), ex("empty axis", draw(2, 0), axis=1)]
     row(name, *examples, *extra, **more)
+
+
+def elementwise(f: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    """Return ``f`` of numbers as a function of arrays."""
+    return lambda *args, **settings: np.vectorize(lambda *at: f(*at, **settings), otypes=[np.float64])(*args)
 
 
 def put(xp: Any, x: Any, value: Any, index: Any) -> Any:

@@ -22,73 +22,29 @@ from agrad.ops.special import incomplete_forms
 INF, NAN = math.inf, math.nan
 
 EDGES: list[tuple[str, tuple[float, ...], float]] = [
-    ("xlogy", (0.0, 0.0), 0.0),
-    ("xlogy", (0.0, NAN), NAN),
-    ("xlog1py", (0.0, -1.0), 0.0),
-    ("entr", (0.0,), 0.0),
-    ("entr", (-1.0,), -INF),
-    ("rel_entr", (0.0, 0.0), 0.0),
-    ("rel_entr", (1.0, 0.0), INF),
-    ("rel_entr", (-1.0, 2.0), INF),
-    ("kl_div", (0.0, 2.0), 2.0),
-    ("kl_div", (1.0, 0.0), INF),
-    ("gamma", (0.0,), INF),
-    ("gamma", (-0.0,), -INF),
-    ("gamma", (-2.0,), NAN),
-    ("gammaln", (-3.0,), INF),
-    ("gammaln", (INF,), INF),
-    ("digamma", (0.0,), -INF),
-    ("digamma", (-2.0,), NAN),
-    ("exp1", (0.0,), INF),
-    ("exp1", (INF,), 0.0),
-    ("exp1", (-1.0,), NAN),
-    ("expi", (0.0,), -INF),
-    ("expi", (INF,), INF),
-    ("expi", (-INF,), 0.0),
-    ("lambertw", (0.0,), 0.0),
-    ("lambertw", (INF,), INF),
-    ("lambertw", (-0.4,), NAN),
-    ("lambertw", (-1 / math.e,), -1.0),
-    ("zeta", (1.0, 1.0), INF),
-    ("zeta", (2.0, -1.0), INF),
-    ("zeta", (0.5, 1.0), NAN),
-    ("gammainc", (2.0, 0.0), 0.0),
-    ("gammaincc", (2.0, 0.0), 1.0),
-    ("gammainc", (0.0, 1.0), 1.0),
-    ("gammainc", (2.0, INF), 1.0),
-    ("gammainc", (-1.0, 1.0), NAN),
-    ("betainc", (2.0, 3.0, 0.0), 0.0),
-    ("betainc", (2.0, 3.0, 1.0), 1.0),
-    ("betainc", (2.0, 3.0, 1.5), NAN),
-    ("erfinv", (1.0,), INF),
-    ("erfinv", (1.5,), NAN),
-    ("erfcinv", (0.0,), INF),
-    ("erfcinv", (2.0,), -INF),
-    ("ndtri", (0.0,), -INF),
-    ("ndtri", (1.0,), INF),
-    ("logit", (0.0,), -INF),
-    ("logit", (1.0,), INF),
-    ("y0", (0.0,), -INF),
-    ("y1", (-1.0,), NAN),
-    ("hyp2f1", (1.0, 2.0, 3.0, 1.5), NAN),
-    ("hyp2f1", (1.0, 2.0, 3.0, NAN), NAN),
-    ("hyp2f1", (1.0, 2.0, -1.0, 0.5), INF),
-    ("hyp2f1", (1.0, 2.0, 0.0, 0.0), 1.0),
-    ("hyp2f1", (1.0, 2.0, 3.0, 1.0), INF),
-    ("hyp2f1", (1.5, 3.0, 0.5, 1.0), INF),
-    ("hyp2f1", (-0.5, 2.0, 0.75, 1.0), -INF),
-    ("hyp2f1", (1.0, 1.0, 2.5, 1.0), 3.0),
-    ("hyp2f1", (1.0, 1.0, 3.0, 1.0), 2.0),
-    ("hyp2f1", (-2.0, 1.5, 3.0, 1.5), 0.203125),
-    ("hyp2f1", (-1.0, 2.0, -2.0, 0.5), 1.5),
-    ("hyp2f1", (-2.0, 2.0, -2.0, 0.5), 4.0),
-    ("hyp2f1", (-1.0, 2.0, 1.0, 0.5), 0.0),
-    ("hyp2f1", (1e3, 0.5, 1e4, 0.3), NAN),
-    ("hyp2f1", (18.0, -14.5, -6.75, 0.72), NAN),
-    ("iv", (0.5, -1.0), NAN),
-    ("iv", (0.0, 0.0), 1.0),
+    ("xlogy", (0.0, 0.0), 0.0), ("xlogy", (0.0, NAN), NAN), ("xlog1py", (0.0, -1.0), 0.0), ("entr", (0.0,), 0.0),
+    ("entr", (-1.0,), -INF), ("rel_entr", (0.0, 0.0), 0.0), ("rel_entr", (1.0, 0.0), INF),
+    ("rel_entr", (-1.0, 2.0), INF), ("kl_div", (0.0, 2.0), 2.0), ("kl_div", (1.0, 0.0), INF), ("gamma", (0.0,), INF),
+    ("gamma", (-0.0,), -INF), ("gamma", (-2.0,), NAN), ("gammaln", (-3.0,), INF), ("gammaln", (INF,), INF),
+    ("digamma", (0.0,), -INF), ("digamma", (-2.0,), NAN), ("exp1", (0.0,), INF), ("exp1", (INF,), 0.0),
+    ("exp1", (-1.0,), NAN), ("expi", (0.0,), -INF), ("expi", (INF,), INF), ("expi", (-INF,), 0.0),
+    ("lambertw", (0.0,), 0.0), ("lambertw", (INF,), INF), ("lambertw", (-0.4,), NAN),
+    ("lambertw", (-1 / math.e,), -1.0), ("zeta", (1.0, 1.0), INF), ("zeta", (2.0, -1.0), INF),
+    ("zeta", (0.5, 1.0), NAN), ("gammainc", (2.0, 0.0), 0.0), ("gammaincc", (2.0, 0.0), 1.0),
+    ("gammainc", (0.0, 1.0), 1.0), ("gammainc", (2.0, INF), 1.0), ("gammainc", (-1.0, 1.0), NAN),
+    ("betainc", (2.0, 3.0, 0.0), 0.0), ("betainc", (2.0, 3.0, 1.0), 1.0), ("betainc", (2.0, 3.0, 1.5), NAN),
+    ("erfinv", (1.0,), INF), ("erfinv", (1.5,), NAN), ("erfcinv", (0.0,), INF), ("erfcinv", (2.0,), -INF),
+    ("ndtri", (0.0,), -INF), ("ndtri", (1.0,), INF), ("logit", (0.0,), -INF), ("logit", (1.0,), INF),
+    ("y0", (0.0,), -INF), ("y1", (-1.0,), NAN), ("hyp2f1", (1.0, 2.0, 3.0, 1.5), NAN),
+    ("hyp2f1", (1.0, 2.0, 3.0, NAN), NAN), ("hyp2f1", (1.0, 2.0, -1.0, 0.5), INF),
+    ("hyp2f1", (1.0, 2.0, 0.0, 0.0), 1.0), ("hyp2f1", (1.0, 2.0, 3.0, 1.0), INF), ("hyp2f1", (1.5, 3.0, 0.5, 1.0), INF),
+    ("hyp2f1", (-0.5, 2.0, 0.75, 1.0), -INF), ("hyp2f1", (1.0, 1.0, 2.5, 1.0), 3.0),
+    ("hyp2f1", (1.0, 1.0, 3.0, 1.0), 2.0), ("hyp2f1", (-2.0, 1.5, 3.0, 1.5), 0.203125),
+    ("hyp2f1", (-1.0, 2.0, -2.0, 0.5), 1.5), ("hyp2f1", (-2.0, 2.0, -2.0, 0.5), 4.0),
+    ("hyp2f1", (-1.0, 2.0, 1.0, 0.5), 0.0), ("hyp2f1", (1e3, 0.5, 1e4, 0.3), NAN),
+    ("hyp2f1", (18.0, -14.5, -6.75, 0.72), NAN), ("iv", (0.5, -1.0), NAN), ("iv", (0.0, 0.0), 1.0),
     ("sinc", (0.0,), 1.0),
-]
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -113,6 +69,13 @@ def test_derivatives_of_the_gamma_function_far_out(place: Any) -> None:
     np.testing.assert_allclose(host(slope(place(x))), 1 / x, rtol=1e-14)
     np.testing.assert_allclose(host(special.polygamma(1.0, place(x))), 1 / x, rtol=1e-14)
     np.testing.assert_allclose(host(special.zeta(place(np.full(5, 1.5)), place(x))), 2 / np.sqrt(x), rtol=1e-14)
+
+
+def test_the_other_branch_of_lambertw(place: Any) -> None:
+    x = np.asarray([-0.36, -0.3, -0.2, -0.05, -1e-10, -1e-300])
+    w = host(special.lambertw(place(x), -1))
+    assert np.all(w < -1)
+    np.testing.assert_allclose(w + np.log(w / x), 0, atol=1e-12)
 
 
 def test_generic_forms_at_infinity() -> None:
