@@ -5,6 +5,7 @@ import importlib.util
 import os
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import crossing
@@ -91,6 +92,7 @@ def _unavailable(name: str) -> str | None:
     return None
 
 
+@cache
 def _installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 

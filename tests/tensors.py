@@ -1,5 +1,6 @@
 """Arrays and Tensors of tests: drawn, on the selected backend, as parameters, and on the host."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -29,3 +30,13 @@ def set_grad(tensor: agrad.Tensor, array: np.ndarray) -> None:
 
 def host(value: Any) -> np.ndarray:
     return np.array(agrad.asarray(value).detach().numpy())
+
+
+def all_close(found: Iterable[Any], expected: Iterable[Any], rtol: float = 1e-7, atol: float = 0.0) -> None:
+    """Check that two rows of arrays or Tensors agree, one by one."""
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(host(mine), host(theirs), rtol=rtol, atol=atol)
+
+
+def all_equal(found: Iterable[Any], expected: Iterable[Any]) -> None:
+    all_close(found, expected, rtol=0.0)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import array_api_strict as strict
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad.backends as backends
 from agrad.backends.base import Backend
@@ -78,8 +79,7 @@ def test_a_failed_selection_changes_nothing() -> None:
         ("numpy", "cuda", DeviceUnavailableError, "'numpy' has no device 'cuda'. Its devices: 'cpu'"),
         ("array_api_strict", "device9", DeviceUnavailableError, "no device 'device9'. Its devices: .*device2"),
     ):
-        with pytest.raises(error, match=message):
-            backends.set_backend(name, device)
+        fails(error, message, backends.set_backend, name, device)
         with pytest.raises(error, match=message), backends.use_backend(name, device):
             pass
     assert backends.selected().device == strict.Device("device1")
@@ -98,8 +98,7 @@ def test_the_environment_is_named_where_it_is_wrong(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     for _ in range(2):  # and it is no better the second time
-        with pytest.raises(error, match=message):
-            backends.get_backend()
+        fails(error, message, backends.get_backend)
 
 
 def test_empty_variables_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +120,7 @@ def missing(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_a_missing_library_is_named_with_its_remedy(missing: str) -> None:
     message = r"'torch' is not available: .*torch.*pip install 'agrad\[torch\]'"
-    with pytest.raises(BackendUnavailableError, match=message):
-        backends.load(missing)
+    fails(BackendUnavailableError, message, backends.load, missing)
     report = backends.available_backends()[missing]
     assert not report.available and report.version is None and report.devices == ()
     assert "agrad[torch]" in report.reason
@@ -189,15 +187,13 @@ def third_party(monkeypatch: pytest.MonkeyPatch) -> Backend:
 
 
 def test_a_third_party_brings_a_backend(third_party: Backend) -> None:
-    with pytest.raises(OperandError, match="Odd is not an array"):
-        backends.backend_of(Odd())
+    fails(OperandError, "Odd is not an array", lambda: backends.backend_of(Odd()))
     assert backends.available_backends()["odd"].available
     assert backends.load("odd") is third_party and backends.backend_of(Odd()) is third_party
     np.testing.assert_array_equal(backends.to_host(Odd()), np.arange(3))
     with backends.use_backend("odd"):
         assert backends.get_backend() == "odd"
-    with pytest.raises(BackendUnavailableError, match=r"agrad knows .*'odd'"):
-        backends.load("even")
+    fails(BackendUnavailableError, r"agrad knows .*'odd'", backends.load, "even")
 
 
 @pytest.mark.usefixtures("third_party")
@@ -213,8 +209,7 @@ def test_subclasses_and_strangers() -> None:
     assert backends.backend_of(np.zeros(2).view(Mine)).name == "numpy"
     assert backends.backend_of(np.float64(1)).name == "numpy"
     for stranger in (1.0, [1.0], "x", None, object()):
-        with pytest.raises(OperandError, match=f"{type(stranger).__name__} is not an array"):
-            backends.backend_of(stranger)
+        fails(OperandError, f"{type(stranger).__name__} is not an array", backends.backend_of, stranger)
     assert backends.backend_of_type(int) is None
     # of the library, and no array
     assert backends.backend_of_type(np.dtype) is None and backends.backend_of_type(strict.Device) is None

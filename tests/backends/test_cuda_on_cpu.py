@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from refusals import fails
 
 pytestmark = pytest.mark.needs("cuda_on_cpu")
 
@@ -150,8 +151,7 @@ def test_launches_beyond_the_limits() -> None:
     text = 'extern "C" __global__ void k(float* y) { extern __shared__ float s[]; s[threadIdx.x] = 1; y[0] = s[0]; }'
     kernel, y = cupy.RawKernel(text, "k"), cupy.zeros(1, "f")
     for grid, block, shared in [((1,), (1025,), 0), ((1,), (1, 1, 65), 0), ((1, 65536), (1,), 0), ((1,), (1,), 49153)]:
-        with pytest.raises(cupy.cuda.driver.CUDADriverError, match="InvalidValue"):
-            kernel(grid, block, (y,), shared_mem=shared)
+        fails(cupy.cuda.driver.CUDADriverError, "InvalidValue", kernel, grid, block, (y,), shared_mem=shared)
     kernel.max_dynamic_shared_size_bytes = 100_000
     kernel((1,), (1024,), (y,), shared_mem=100_000)
     assert y.get() == 1
@@ -244,8 +244,7 @@ def test_copies_in_the_wrong_direction(capfd: pytest.CaptureFixture[str]) -> Non
         (host.ctypes.data, x.data.ptr, 1 << 40, runtime.memcpyDeviceToHost),
         (host.ctypes.data, x.data.ptr, 24, runtime.memcpyDeviceToDevice),
     ]:
-        with pytest.raises(runtime.CUDARuntimeError, match="InvalidValue"):
-            runtime.memcpy(to, source, size, kind)
+        fails(runtime.CUDARuntimeError, "InvalidValue", runtime.memcpy, to, source, size, kind)
     assert "a copy from host to device, but the memory is not there" in capfd.readouterr().err
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad.errors import MixedBackendsError, RefusedFunctionError
@@ -212,10 +213,8 @@ def test_compute_does_nothing_on_other_backends() -> None:
 def test_tensors_in_blocks_of_dask_raise() -> None:
     da = pytest.importorskip("dask.array")
     x = agrad.asarray(in_chunks(ROWS, 20, 4))
-    with pytest.raises(RefusedFunctionError, match=r"map_blocks .*agrad\.parallel\.chunked"):
-        da.map_blocks(np.sin, x)
-    with pytest.raises(RefusedFunctionError, match="map_blocks"):
-        agrad.grad(lambda x: agrad.sum(da.map_blocks(np.sin, x)))(x)
+    fails(RefusedFunctionError, r"map_blocks .*agrad\.parallel\.chunked", da.map_blocks, np.sin, x)
+    fails(RefusedFunctionError, "map_blocks", lambda: agrad.grad(lambda x: agrad.sum(da.map_blocks(np.sin, x)))(x))
     with pytest.raises(RefusedFunctionError, match=r"map_overlap .*x\[1:\] - x\[:-1\]"):
         agrad.grad(lambda x: agrad.sum(da.map_overlap(np.sin, x, depth=1)))(x)
     with pytest.raises(TypeError, match="Tensor"):  # outside of transforms the error is Dask's own

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 from standard_names import STANDARD, WITHOUT_DERIVATIVE
 
 from bench import common, diff, ops
@@ -185,8 +186,7 @@ def test_the_pins_of_openblas_are_cleared() -> None:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_wrong_words_are_clear_errors(given: tuple[str, ...], what: str) -> None:
-    with pytest.raises(UsageError, match=what):
-        options(*given)
+    fails(UsageError, what, lambda: options(*given))
 
 
 def test_options_go_to_the_suites_that_take_them() -> None:
@@ -281,8 +281,7 @@ def test_a_library_without_the_function_is_named() -> None:
     job = build("sort", 100, "float64", "agrad", "autograd")
     assert "autograd has no" in job.step()["autograd"]
     assert not any(name.startswith("autograd") for name in job.parts)
-    with pytest.raises(common.Missing, match="autograd has none"):
-        build("sort", 100, "float64", "autograd")
+    fails(common.Missing, "autograd has none", build, "sort", 100, "float64", "autograd")
 
 
 def test_calibration_and_samples_of_parts() -> None:

@@ -361,8 +361,7 @@ def test_conversions_of_a_constant(backend: str, place: Any) -> None:
     assert 3.0 not in t
     assert [x.item() for x in t] == [1.0, 2.0]
     assert f"{one:.3f}" == "2.000"
-    with pytest.raises(TypeError, match="an index must have an integer dtype"):
-        [1][one]
+    fails(TypeError, "an index must have an integer dtype", lambda: [1][one])
 
 
 def test_printing_follows_numpys_options() -> None:

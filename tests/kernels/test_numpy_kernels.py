@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_pairs import drawn, rare
+from refusals import fails
+from tensors import all_equal
 
 import agrad
 from agrad.kernels.numpy import blocks
@@ -104,8 +106,7 @@ def test_the_arrays_given_are_not_changed(dtype: str) -> None:
     loss = agrad.cross_entropy(agrad.relu(hidden), labels)
     values = hidden.detach().numpy().copy()
     loss.backward()
-    for now, then in zip((x, w, b), before, strict=True):
-        np.testing.assert_array_equal(now, then)
+    all_equal((x, w, b), before)
     np.testing.assert_array_equal(hidden.detach().numpy(), values)
 
 
@@ -127,8 +128,7 @@ def test_a_block_that_fails_is_the_callers_error() -> None:
         raise ZeroDivisionError("in a block")
 
     for x in (np.ones(10 * blocks.BLOCK), np.ones((20, blocks.BLOCK))[:, ::2]):
-        with pytest.raises(ZeroDivisionError, match="in a block"):
-            blocks.in_blocks(fail, x)
+        fails(ZeroDivisionError, "in a block", blocks.in_blocks, fail, x)
 
 
 # ------------------------------------------------------------------ rules under a map

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
-from tensors import draw, host
+from tensors import all_equal, draw, host
 
 import agrad
 from agrad import nn, optim
@@ -109,8 +109,7 @@ def test_a_resumed_average_goes_on() -> None:
         first.update_parameters(model)
         if n == 2:
             second.update_parameters(model)
-    for a, b in zip(first.parameters(), second.parameters(), strict=True):
-        np.testing.assert_array_equal(host(a), host(b))
+    all_equal(first.parameters(), second.parameters())
     with pytest.raises(DataError, match="n_averaged: must be int64"):
         second.load_state_dict({n: v for n, v in first.state_dict().items() if n != "n_averaged"})
 

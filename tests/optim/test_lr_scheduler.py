@@ -249,8 +249,7 @@ def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) ->
 
 def test_wrong_use_later_is_an_error() -> None:
     scheduled = optim.SGD(parameters(), lr=optim.Constant(0.1))
-    with pytest.raises(ConfigurationError, match="lr of group 0 must be a number in the optimizer, got a schedule"):
-        S.StepLR(scheduled, 2)
+    fails(ConfigurationError, "lr of group 0 must be a number in the optimizer, got a schedule", S.StepLR, scheduled, 2)
     with pytest.raises(ConfigurationError, match="OneCycleLR: Adagrad has no momentum"):
         S.OneCycleLR(optim.Adagrad(parameters()), 0.1, 9)
     optimizer = optimizer_of()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
-from tensors import draw, host, leaf, set_grad
+from tensors import all_close, all_equal, draw, host, leaf, set_grad
 from test_optimizers import ADAM_OPTIONS, SGD_OPTIONS
 
 import agrad
@@ -67,8 +67,7 @@ def test_numpy_kernels_are_the_generic_bodies(
             units = 1000 if options.get("betas") == (0.0, 0.0) else 4
             close = {"rtol": 8 * np.finfo(dtype).eps, "atol": units * np.finfo(dtype).eps}
             np.testing.assert_allclose(host(w), new, **close)
-            for mine, other in zip(optimizer.arrays[0], arrays, strict=True):
-                np.testing.assert_allclose(mine, other, **close)
+            all_close(optimizer.arrays[0], arrays, **close)
 
 
 @pytest.mark.parametrize("shape", [(5000,), (70, 80), (100_000,)], ids=str)
@@ -85,8 +84,7 @@ def test_gradients_that_are_views_on_numpy(
             for given in (g, g.copy()):
                 state = [np.full(shape, 0.1) for _ in optimizer.parts[0].slots]
                 found.append(optimizer.update(draw(*shape, seed=5), given, state, 3, donate, **optimizer.settings(0)))
-            for mine, other in zip(*found, strict=True):
-                np.testing.assert_allclose(mine, other, rtol=1e-12, atol=1e-14)
+            all_close(*found, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("size", [100, 5000], ids=["small", "large"])
@@ -217,8 +215,7 @@ def test_the_same_curve_as_numpys_and_a_resumed_run_is_bitwise_equal(
     assert other.rate == (schedule(steps // 2) if callable(schedule) else schedule)
     again = train(kind, options, steps - steps // 2, other, resumed)[2]
     assert again == losses[steps // 2 :]
-    for a, b in zip(model.parameters(), resumed.parameters(), strict=True):
-        np.testing.assert_array_equal(host(a), host(b))
+    all_equal(model.parameters(), resumed.parameters())
 
 
 def test_clip_grad_norm_of_narrow_gradients_does_not_overflow() -> None:
@@ -365,5 +362,4 @@ def test_clip_grad_norm_in_a_jitted_step(backend: str) -> None:
         run = agrad.jit(step) if jitted else step
         x = agrad.ones((2, 3))
         found.append([run(x).item() for _ in range(3)] + [host(p) for p in parameters])
-    for right, got in zip(*found, strict=True):
-        np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-7)
+    all_close(*found, rtol=1e-5, atol=1e-7)

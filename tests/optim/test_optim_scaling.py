@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
+from tensors import all_close, all_equal
 
 import agrad
 from agrad import optim
@@ -75,8 +76,7 @@ def test_steps_that_overflow_are_left_out(place: Any, name: str, jitted: bool) -
         if factor is huge:
             size -= 2
             taken = 0
-            for a, b in zip(scaled.values(), before, strict=True):
-                np.testing.assert_array_equal(a, b)
+            all_equal(scaled.values(), before)
             plain.optimizer.steps += 1  # schedules count all steps
         else:
             taken += 1
@@ -102,8 +102,7 @@ def test_some_steps_of_some_parameters(place: Any, scaled_steps: Any, both: Any)
     for use, all_ in zip(scaled_steps, both, strict=True):
         scaled.step(one, scale if use else None, all_)
         plain.step(one, None, all_)
-    for a, b in zip(scaled.values(), plain.values(), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+    all_close(scaled.values(), plain.values(), rtol=1e-5, atol=1e-7)
     assert [int(scaled.optimizer.state_dict()[f"{i}.step"]) for i in range(2)] == [4, sum(both)]
 
 
@@ -162,8 +161,7 @@ def test_a_resumed_run_goes_on_the_same(place: Any) -> None:
     assert repr(scales[0]) == repr(scales[1])
     for problem, scale in zip((first, second), scales, strict=True):
         problem.step(one, scale)
-    for a, b in zip(first.values(), second.values(), strict=True):
-        np.testing.assert_array_equal(a, b)
+    all_equal(first.values(), second.values())
     assert scales[0].state_dict() == scales[1].state_dict()
     assert int(second.optimizer.state_dict()["0.step"]) == 4
     fails(DataError, "good_steps", lambda: scales[1].load_state_dict({"scale": np.array(1.0)}))

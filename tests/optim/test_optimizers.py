@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from refusals import fails
-from tensors import draw, host, leaf, set_grad
+from tensors import all_close, all_equal, draw, host, leaf, set_grad
 
 import agrad
 from agrad import optim, tree
@@ -126,8 +126,7 @@ def test_fifty_steps_are_pytorchs(backend: str, name: str, options: Options, dty
         if name not in WRITTEN:
             other.step()
     expected = written if name in WRITTEN else [b.detach().numpy() for b in theirs]
-    for a, b in zip(ours, expected, strict=True):
-        np.testing.assert_allclose(host(a), b, rtol=1e-10, atol=1e-10)
+    all_close(ours, expected, rtol=1e-10, atol=1e-10)
 
 
 class Problem:
@@ -167,8 +166,7 @@ def test_a_jitted_step_is_the_eager_one_and_a_new_rate_traces_nothing(
             problem.optimizer.param_groups[0]["lr"] = 0.05 / (1 + n)
         eager.step(x)
         step(x)
-    for a, b in zip(jitted.values(), eager.values(), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+    all_close(jitted.values(), eager.values(), rtol=1e-9, atol=1e-11)
     # RAdam's first steps, and ASGD's before t0, are other programs than those after them; so is dampening's first
     most = 2 if name in ("RAdam", "SGD") else 1
     assert step.cache_info().misses <= most
@@ -186,8 +184,7 @@ def test_a_resumed_run_is_equal_bit_for_bit(place: Any, name: str, options: Opti
     for _ in range(3):
         first.step(x)
         second.step(x)
-    for a, b in zip(first.values(), second.values(), strict=True):
-        np.testing.assert_array_equal(a, b)
+    all_equal(first.values(), second.values())
 
 
 @pytest.mark.parametrize(("name", "options"), ONE_OF_EACH)
@@ -342,8 +339,7 @@ def test_an_own_optimizer_declares_its_options() -> None:
     assert list(inspect.signature(Scaled).parameters)[-3:] == ["scale", "clipped", "maximize"]
     assert (made.lr, made.scale, made.clipped, made.maximize) == (0.1, 3.0, False, True)
     assert optim.Adam.transform(eps=0.1).options["eps"] == 0.1
-    with pytest.raises(ConfigurationError, match="Scaled: scale must be a finite number of at least 0, got -1"):
-        Scaled([w], scale=-1)
+    fails(ConfigurationError, "Scaled: scale must be a finite number of at least 0, got -1", Scaled, [w], scale=-1)
     fails(TypeError, "Scaled: got an unexpected keyword argument 'unset'", lambda: Scaled([w], unset=3))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import host
+from tensors import all_close
 from test_optimizers import KINDS
 
 import agrad
@@ -107,8 +108,7 @@ def test_gradients_in_the_memory_of_parameters(place: Any, name: str, loss: Call
         for k in range(5):
             run(place(np.asarray(k != 2)))
         found.append([host(p), host(q)])
-    for a, b in zip(*found, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    all_close(*found, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["all steps", "where"])
@@ -129,8 +129,7 @@ def test_two_steps_in_one_call(place: Any, masked: bool) -> None:
         run = agrad.jit(step) if jitted else step
         moved = [float(host(run(place(np.asarray(k % 2 == 0))))) for k in range(4)]
         found.append([np.array(moved), host(w)])
-    for a, b in zip(*found, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+    all_close(*found, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["all steps", "where"])

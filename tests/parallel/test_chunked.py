@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
+from tensors import all_close
 
 import agrad
 from agrad.errors import OperandError, ShapeError
@@ -29,8 +30,7 @@ def in_chunks(X: np.ndarray = X, y: np.ndarray = Y) -> tuple[Any, Any]:
 
 
 def close(found: Any, expected: Any, rtol: float = 1e-11) -> None:
-    for one, other in zip(agrad.tree.leaves(found), agrad.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-12)
+    all_close(agrad.tree.leaves(found), agrad.tree.leaves(expected), rtol=rtol, atol=1e-12)
 
 
 def passes(function: Callable[[], Any]) -> tuple[Any, int]:

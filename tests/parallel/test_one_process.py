@@ -182,8 +182,7 @@ def test_launchers_are_known_by_their_variables(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     assert ranks._started(variables).size == 3
     monkeypatch.setitem(sys.modules, "mpi4py", fake_mpi(1))
-    with pytest.raises(ConfigurationError, match=r"got 1 ranks for 3 processes\. Start .* of Some MPI v1"):
-        ranks._started(variables)
+    fails(ConfigurationError, r"got 1 ranks for 3 processes\. Start .* of Some MPI v1", ranks._started, variables)
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     fails(MissingExtraError, r"started 3 processes.*agrad\[parallel\]", lambda: ranks._started(variables))
 
@@ -195,5 +194,4 @@ def test_one_process_needs_no_mpi(variables: dict[str, str]) -> None:
 
 def test_ranks_that_differ(alike: ranks.World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alike.comm, "allgather", lambda mine: [mine, mine, {**mine, "seed": "7"}])
-    with pytest.raises(ConfigurationError, match="seed must be equal on all ranks, got 1 on rank 0 and 7 on rank 2"):
-        alike.check(seed=1)
+    fails(ConfigurationError, "seed must be equal on all ranks, got 1 on rank 0 and 7 on rank 2", alike.check, seed=1)

@@ -382,8 +382,7 @@ def test_refusals() -> None:
 
 def test_errors_of_scipy() -> None:
     fails(ValueError, "Unknown solver nothing", lambda: optimize.minimize(valley, START, method="nothing"))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'tolerance'"):
-        optimize.minimize(valley, START, tolerance=1e-3)
+    fails(TypeError, "unexpected keyword argument 'tolerance'", optimize.minimize, valley, START, tolerance=1e-3)
     fails(TypeError, "missing 1 required positional argument: 'x0'", lambda: optimize.least_squares(valley))
     fails(ValueError, "number of bounds", lambda: optimize.minimize(valley, START, bounds=[(0, 1)] * 2))
     with pytest.raises(ValueError, match="not finite in the initial point"):
