@@ -114,9 +114,9 @@ def crossed(
         yield chosen[i], cases[i]
 
 
-def cupy_runs() -> bool:
-    """Return whether CuPy is installed and has a GPU."""
+def runs(name: str) -> bool:
+    """Return whether a library is installed and has a device."""
     try:
-        return bool(load("cupy"))
+        return bool(load(name))
     except BackendUnavailableError:
         return False

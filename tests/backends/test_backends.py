@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from crossing import cupy_runs
+from crossing import runs
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from refusals import fails
@@ -24,7 +24,7 @@ EACH = [
     "numpy",
     "array_api_strict",
     *[pytest.param(name, marks=pytest.mark.needs(name)) for name in ("torch", "jax", "dask")],
-    pytest.param("cupy", marks=pytest.mark.skipif(not cupy_runs(), reason="CuPy has no GPU here")),
+    pytest.param("cupy", marks=pytest.mark.skipif(not runs("cupy"), reason="CuPy has no GPU here")),
 ]
 """The names of all backends."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from processes import run_program
 from refusals import fails
 
 pytestmark = pytest.mark.needs("cuda_on_cpu")
@@ -332,6 +333,4 @@ def test_where_it_refuses_to_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 def test_switched_off() -> None:
     asked = "import sys; import cupy; print('cuda_on_cpu' in sys.modules, cupy.cuda.is_available())"
-    environment = os.environ | {"CUPY_ON_CPU": "0"}
-    done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    assert run_program(asked, CUPY_ON_CPU="0").split() == ["False", "False"]

@@ -1,12 +1,8 @@
 """CuPy's words: broadcast and empty matrices, sums at indices, and devices."""
 
-import os
-import subprocess
-import sys
-from typing import Any
-
 import numpy as np
 import pytest
+from processes import run_program
 from tensors import all_equal
 
 import agrad
@@ -143,12 +139,4 @@ assert lt_of(1) is not lt_of(0)
 @pytest.mark.needs("cuda_on_cpu")
 def test_words_work_on_the_device_of_their_arrays() -> None:
     """With another device current, and CuPy's warning of work across devices an error."""
-    environment: dict[str, Any] = {**os.environ, "CUPY_ON_CPU_DEVICES": "2"}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", ON_THE_SECOND],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_program(ON_THE_SECOND, strict=True, CUPY_ON_CPU_DEVICES="2")

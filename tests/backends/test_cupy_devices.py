@@ -1,10 +1,7 @@
 """CuPy with two devices: what is computed where, with the first one current, and arrays on both are refused."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+from processes import run_program
 
 pytestmark = pytest.mark.needs("cupy", "cuda_on_cpu")
 
@@ -140,11 +137,5 @@ for call in (
 @pytest.mark.parametrize("part", PARTS)
 def test_two_devices(part: str) -> None:
     """CuPy's warning that an array lies elsewhere than the work is done is an error."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", f"{HEAD}{PARTS[part]}\nassert cupy.cuda.Device() == first\n"],
-        env={**os.environ, "CUPY_ON_CPU_DEVICES": "2"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    program = f"{HEAD}{PARTS[part]}\nassert cupy.cuda.Device() == first\n"
+    run_program(program, strict=True, CUPY_ON_CPU_DEVICES="2")

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from array_api_compat import array_namespace
+from crossing import runs
 from generic_faults import FAULTS, Fault
 from refusals import fails
 from tensors import all_close
 
 import agrad
 from agrad.backends import load, to_host
-from agrad.errors import BackendUnavailableError, DtypeError, MissingFunctionError, OperandError
+from agrad.errors import DtypeError, MissingFunctionError, OperandError
 
 
 def raw(value: Any) -> Any:
@@ -254,14 +255,6 @@ def test_mlx_sorts_and_sums_by_the_standard() -> None:
     assert str(xp.sum(x).dtype).endswith("int64") and xp.argmax(x).dtype == xp.int64
     assert np.asarray(xp.cumulative_sum(x, include_initial=True)).tolist() == [0, 2, 3, 5, 5, 6]
     assert np.asarray(xp.signbit(xp.asarray([0.0, -0.0, -1.0, float("inf")]))).tolist() == [False, True, True, False]
-
-
-def runs(name: str) -> bool:
-    """Return whether a library is installed and has a device."""
-    try:
-        return bool(load(name))
-    except BackendUnavailableError:
-        return False
 
 
 EACH = [

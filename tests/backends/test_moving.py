@@ -9,18 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from crossing import runs
 from refusals import fails
 
 import agrad
 from agrad.backends import load
-from agrad.errors import BackendUnavailableError, DetachError, DeviceUnavailableError, MixedBackendsError
-
-
-def cupy_runs() -> bool:
-    try:
-        return bool(load("cupy"))
-    except BackendUnavailableError:
-        return False
+from agrad.errors import DetachError, DeviceUnavailableError, MixedBackendsError
 
 
 def marked(*names: str) -> Any:
@@ -28,7 +22,7 @@ def marked(*names: str) -> Any:
     return pytest.param(*names, marks=[pytest.mark.needs(name) for name in names if name in ("torch", "jax", "dask")])
 
 
-ALL = ("numpy", "array_api_strict", "torch", "jax", "dask", *(["cupy"] if cupy_runs() else []))
+ALL = ("numpy", "array_api_strict", "torch", "jax", "dask", *(["cupy"] if runs("cupy") else []))
 HERE = ["numpy", "array_api_strict", *[name for name in ALL[2:] if importlib.util.find_spec(name) is not None]]
 SHARING = [name for name in ALL if name != "dask"]
 SHARING_PAIRS = [marked(*pair) for pair in itertools.product(SHARING, SHARING)]

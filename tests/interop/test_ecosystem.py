@@ -14,6 +14,7 @@ import ecosystem_page
 import numpy as np
 import pytest
 from ecosystem import trial
+from processes import run_program
 from refusals import fails
 
 import agrad
@@ -181,7 +182,7 @@ def test_einops_knows_tensors_whichever_is_imported_first(first: str) -> None:
         "x = agrad.asarray([[1.0, 2.0]], requires_grad=True)\n"
         "assert einops.rearrange(x, 'a b -> b a').requires_grad\n"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, cwd=TESTS.parent)
+    run_program(code, strict=True)
 
 
 @pytest.mark.needs("einops")
@@ -194,7 +195,7 @@ def test_a_library_that_has_changed_is_imported_all_the_same() -> None:
         "    import einops\n"
         "assert 'does not know this version of einops' in str(heard[-1].message)\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=TESTS.parent)
+    run_program(code)
 
 
 def test_import_agrad_imports_none_of_them() -> None:
@@ -203,7 +204,7 @@ def test_import_agrad_imports_none_of_them() -> None:
         f"assert not {set(ecosystem_page.LIBRARIES)} & set(sys.modules)\n"
         "assert 'agrad.interop.numpy' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=TESTS.parent)
+    run_program(code)
 
 
 def test_the_methods_of_numpys_arrays(backend: str, place: Any) -> None:

@@ -3,13 +3,12 @@
 import copy
 import io
 import pickle
-import subprocess
-import sys
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy_page
 import pytest
+from processes import run_program
 from refusals import fails
 
 import agrad
@@ -409,8 +408,7 @@ def test_the_handlers_are_loaded_at_the_first_call_only() -> None:
         "numpy.sin(t)\n"
         "print(before, operator, 'agrad.interop' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False", "True"]
+    assert run_program(code).split() == ["False", "False", "True"]
 
 
 @pytest.mark.parametrize("k", [-1, 0, 1, 2, 3, 5])

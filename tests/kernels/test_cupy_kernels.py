@@ -1,10 +1,8 @@
 """CuPy's fused kernels: their guards, their text, and what they compute, on CuPy."""
 
 import math
-import os
 import shutil
 import subprocess
-import sys
 from itertools import compress, product
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from checker import host
 from kernel_pairs import completed, generic
+from processes import run_program
 
 from agrad.backends import load
 from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
@@ -355,11 +354,4 @@ assert cupy.cuda.Device().id == 0
 @pytest.mark.needs("cuda_on_cpu")
 def test_kernels_work_on_the_device_of_their_arrays() -> None:
     """With another device current; CuPy's warning that an array lies elsewhere than the work is done is an error."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", TWO_DEVICES],
-        env={**os.environ, "CUPY_ON_CPU_DEVICES": "2"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_program(TWO_DEVICES, strict=True, CUPY_ON_CPU_DEVICES="2")

@@ -2,13 +2,12 @@
 
 import os
 import platform
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 from kernel_pairs import drawn, rare
+from processes import run_program
 from refusals import fails
 from tensors import all_equal
 
@@ -87,10 +86,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 20)
 @pytest.mark.parametrize(("rows", "count"), [(512, 3), (6000, 20)])
 def test_memory_is_kept_for_the_next_temporaries(rows: int, count: int) -> None:
     """Of a few arrays of half a megabyte, and of a tape of 120: more than glibc keeps by itself."""
-    done = subprocess.run(
-        [sys.executable, "-c", FAULTS, str(rows), str(count)], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert float(done.stdout) < 10  # pages; a chain of the first kind fetches 384 anew where nothing is kept
+    assert (
+        float(run_program(FAULTS, rows, count)) < 10
+    )  # pages; a chain of the first kind fetches 384 anew where nothing is kept
 
 
 # ------------------------------------------------------------------ in the engine

@@ -1,10 +1,10 @@
 """Attention, recurrent networks and transformers against PyTorch with the same values, in every mode."""
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import memory_of
 from module_parity import check_module, same_values
 from torch_parity import Call, check_call, close, here, host
 
@@ -61,16 +61,6 @@ def test_queries_without_a_key_give_zeros(backend: str) -> None:
     np.testing.assert_array_equal(host(out)[:, :, 2], 0)
 
 
-def peak(function: Any, *args: Any) -> int:
-    """Return the bytes that a call has at once."""
-    tracemalloc.start()
-    try:
-        function(*args)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
 def test_blocks_need_no_matrix_of_all_pairs(jitted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     x = draw(1024, 8)
@@ -78,12 +68,12 @@ def test_blocks_need_no_matrix_of_all_pairs(jitted: bool, monkeypatch: pytest.Mo
         lambda q, k, v: agrad.sum(F.scaled_dot_product_attention(q, k, v, is_causal=True) ** 2), (0, 1, 2)
     )
     gradient = agrad.jit(plain) if jitted else plain
-    at_once, expected = peak(plain, x, x, x), plain(x, x, x)
+    at_once, expected = memory_of(plain, x, x, x)[1], plain(x, x, x)
     assert at_once > 2 * 8 * 1024**2
     monkeypatch.setattr("agrad.nn.functional.attention.AT_ONCE", 1 << 14)
     monkeypatch.setattr("agrad.nn.functional.attention.BLOCK", 1 << 14)
     found = gradient(x, x, x)
-    assert peak(gradient, x, x, x) < at_once / 8
+    assert memory_of(gradient, x, x, x)[1] < at_once / 8
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-12)
 

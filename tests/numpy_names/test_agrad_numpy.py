@@ -1,7 +1,6 @@
 """``agrad.numpy``: NumPy programs on every backend, the arrays that they create, and what is refused."""
 
 import pickle
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy
 import numpy_page
 import pytest
+from processes import run_program
 from refusals import fails
 
 import agrad
@@ -158,7 +158,7 @@ with warnings.catch_warnings(record=True) as said:
 assert (g.dtype, g.tolist()) == (jnp.float32, [1.0, 2.0, 3.0])
 assert ["64-bit" in str(w.message) for w in said] == [True], said
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_program(code)
 
 
 def test_generators_and_views_of_dictionaries_are_read() -> None:
@@ -335,7 +335,7 @@ def test_ufuncs_show_what_they_are() -> None:
 
 def test_the_import_loads_no_handlers() -> None:
     code = "import sys, agrad.numpy as np; assert 'agrad.interop.numpy' not in sys.modules; np.sin(1.0)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_program(code)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """Conventions of ``agrad.special``: values at the edges of the domains, derivatives that stay finite, errors."""
 
 import math
-import subprocess
-import sys
 from contextlib import nullcontext
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 import pytest
 from cases_special import UNDERIVED
 from checker import host
+from processes import run_program
 from refusals import fails
 from special_accuracy import without_scipy
 
@@ -134,9 +133,7 @@ def test_scipy_is_asked_for_only_when_needed() -> None:
         "sys.modules['scipy.special'] = None\n"
         "print(float(agrad.special.gammaln(np.asarray(10.5))))\n"
     )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) == pytest.approx(math.lgamma(10.5), rel=1e-14)
+    assert float(run_program(code, strict=True)) == pytest.approx(math.lgamma(10.5), rel=1e-14)
 
 
 @pytest.mark.parametrize(("name", "argument"), [(name, one) for name, every in UNDERIVED.items() for one in every])

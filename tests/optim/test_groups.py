@@ -335,38 +335,3 @@ def test_a_group_joins_where_steps_are_left_out(place: Any) -> None:
         optimizer.zero_grad()
         two.grad = None
     assert [int(optimizer.state_dict()[f"{i}.step"]) for i in range(2)] == [3, 2]
-
-
-def test_an_eager_step_and_a_replay_make_few_calls() -> None:
-    """Groups cost one group nothing: the numbers are those from before there were any, for Python 3.12."""
-    import sys
-
-    def calls(f: Any) -> int:
-        count = 0
-
-        def see(frame: Any, event: str, argument: Any) -> None:
-            nonlocal count
-            count += event == "call"
-
-        sys.setprofile(see)
-        try:
-            f()
-        finally:
-            sys.setprofile(None)
-        return count
-
-    with agrad.use_backend("numpy"):
-        tensors = [leaf(draw(8, 8).astype("float32")) for _ in range(4)]
-        counts = {}
-        for kind, options in ((optim.SGD, {"momentum": 0.9}), (optim.Adam, {})):
-            optimizer = kind(tensors, **options)
-
-            def backward() -> None:
-                sum((agrad.sum(t**2) for t in tensors), agrad.zeros(())).backward()
-
-            for _ in range(3):
-                backward()
-                optimizer.step()
-            counts[kind.__name__] = calls(optimizer.step)
-    assert counts["SGD"] <= 46
-    assert counts["Adam"] <= 62

@@ -1,15 +1,13 @@
 """Steps on CuPy that update all parameters by one kernel: the bits of one kernel a parameter, in fewer launches."""
 
 import functools
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from processes import run_program
 from refusals import fails
 
 import agrad
@@ -233,7 +231,4 @@ assert cupy.cuda.Device().id == 0
 
 
 def test_each_device_has_a_launch_of_its_own() -> None:
-    environment = {**os.environ, "CUPY_ON_CPU_DEVICES": "2"}
-    given = [sys.executable, "-W", "error", "-c", TWO_DEVICES]
-    done = subprocess.run(given, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_program(TWO_DEVICES, strict=True, CUPY_ON_CPU_DEVICES="2")

@@ -2,10 +2,7 @@
 
 import contextlib
 import io
-import os
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import run_program
 from refusals import fails
 
 import agrad
@@ -189,10 +187,7 @@ for wrong in (lambda: random.uniform(key, dtype='float64'), lambda: random.bits(
     else:
         raise SystemExit('no error')
 """
-    root = str(Path(agrad.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    run_program(code)
 
 
 @pytest.mark.needs("dask")
