@@ -173,7 +173,7 @@ more("linalg.det", ex("singular", values(_RANK_2)),
     ex("zero", values([[0.0, 0.0], [0.0, 0.0]])), ex("complex singular", values([[1j, 2.0], [2j, 4.0]])))
 
 
-def _cofactors(x: Any) -> Any:
+def adjugate(x: Any) -> Any:
     """Return the transposed matrices of cofactors, each a determinant."""
     n = x.shape[-1]
     out = np.empty_like(x)
@@ -192,7 +192,7 @@ def _change(xp: Any, x: Any, v: Any) -> Any:
     n = x.shape[-1]
     if n < 2:
         return 0 * v
-    return _cofactors(v) if n == 2 else _cofactors(x + v) - _cofactors(x) - _cofactors(v)
+    return adjugate(v) if n == 2 else adjugate(x + v) - adjugate(x) - adjugate(v)
 
 
 row("linalg.adjugate_change", ex("matrix", normal(3, 3), normal(3, 3)), ex("two by two", normal(2, 2), normal(2, 2)),

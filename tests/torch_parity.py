@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from tensors import host
 
 import agrad
 from agrad.nn import functional
@@ -66,10 +67,6 @@ def here(array: np.ndarray) -> Any:
     """Return an array of the selected backend's library."""
     place = agrad.zeros((1,))
     return agrad.asarray(array, backend=place.backend, device=place.device).raw
-
-
-def host(value: Any) -> np.ndarray:
-    return np.array(agrad.asarray(value).detach().numpy())
 
 
 def check_same(

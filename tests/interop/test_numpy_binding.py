@@ -6,17 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
+from test_numpy_protocol import leaf
 
 import agrad
 import agrad.interop.numpy
-from agrad import Tensor
 from agrad.errors import RefusedFunctionError
 from agrad.interop.table import FUNCTIONS
-
-
-def leaf(*data: Any) -> Tensor:
-    return agrad.asarray(np.asarray(data, dtype=np.float64), requires_grad=True)
-
 
 OF_ONE_NUMPY_ONLY = {"axisa", "axisb", "axisc", "interpolation"}
 """Parameters of a handler that not every function with this handler has, or not every NumPy."""

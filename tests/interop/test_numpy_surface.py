@@ -8,6 +8,7 @@ import numpy as np
 import numpy_samples  # noqa: F401 - files its samples
 import numpy_samples_algebra  # noqa: F401
 import pytest
+from checker import random_like
 from crossing import each
 from numpy_sampling import SAMPLES, Sample
 
@@ -90,15 +91,6 @@ def differentiable(case: Sample) -> Any:
     return f
 
 
-def directions(arrays: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
-    return [
-        rng.standard_normal(x.shape) + 1j * rng.standard_normal(x.shape)
-        if np.iscomplexobj(x)
-        else rng.standard_normal(x.shape)
-        for x in arrays
-    ]
-
-
 def difference(f: Any, arrays: list[np.ndarray], along: list[np.ndarray], step: float) -> np.ndarray:
     """The derivative of ``f`` along a direction, by differences of sixth order."""
     total = 0.0
@@ -117,7 +109,7 @@ def test_derivative(case: Sample) -> None:
     arrays = drawn(case)
     rng = np.random.default_rng(3)
     f = differentiable(case)
-    along = directions(arrays, rng)
+    along = random_like(arrays, rng)
     slope = difference(f, arrays, along, 1e-4)
     value, pushed = agrad.jvp(f, tuple(arrays), tuple(along))
     g = np.where(np.isfinite(value), rng.standard_normal(value.shape), 0.0)
@@ -136,7 +128,7 @@ def test_second_derivative(case: Sample) -> None:
     f = differentiable(case)
     value = f(*arrays)
     g = np.where(np.isfinite(value), rng.standard_normal(value.shape), 0.0)
-    along = directions(arrays, rng)
+    along = random_like(arrays, rng)
 
     def gradient(*xs: Any) -> Any:
         return agrad.vjp(f, *xs)[1](agrad.asarray(g) if isinstance(xs[0], Tensor) else g)

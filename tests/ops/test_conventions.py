@@ -5,15 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, check_like, host
+from leaves import leaf
 from refusals import fails
 
 import agrad
 from agrad.backends import load
 from agrad.errors import DtypeError, ShapeError
-
-
-def leaf(values: Any, dtype: Any = agrad.float64) -> agrad.Tensor:
-    return agrad.asarray(values, dtype=dtype, requires_grad=True)
 
 
 def slopes(f: Any, values: Any, dtype: Any = agrad.float64) -> list[np.ndarray]:

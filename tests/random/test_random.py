@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from processes import run_program
 from refusals import fails
+from tensors import host
 
 import agrad
 from agrad import philox, random
@@ -30,10 +31,6 @@ KNOWN = [
         (0xA528F45403E61D95, 0x38C72DBD566E9788, 0xA5A1610E72FD18B5, 0x57BD43B5E52B7FE6),
     ),
 ]
-
-
-def host(x: Any) -> np.ndarray:
-    return np.asarray(agrad.asarray(x).detach().numpy())
 
 
 def words(values: tuple[int, ...], place: Callable[[np.ndarray], Any]) -> list[Any]:
