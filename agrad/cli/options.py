@@ -8,7 +8,8 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, NoReturn
 
 import agrad
@@ -26,6 +27,83 @@ EPILOG = """examples:
 
 settings that depend on the data, where no option is given:
 """
+
+
+def _choice(setting: str, default: str) -> str:
+    """Return the help of an option with a few permitted names."""
+    return f"{', '.join(config.CHOICES[setting])} (default: {default})"
+
+
+WHERE = {
+    "--backend NAME": "numpy, cupy, torch, jax, ... (default: $AGRAD_BACKEND, else numpy)",
+    "--device NAME": "cpu, cuda, cuda:1, ... (default: $AGRAD_DEVICE)",
+}
+TRAIN: dict[str, dict[str, str]] = {
+    "data": {
+        "--data NAME|FILE": "digits, mnist, FILE.npz (arrays X and y), or a table with --label: FILE.csv, FILE.tsv "
+        "(text in columns, whose separator and encoding are found; .gz, .bz2, .xz and .zip are unpacked), FILE.parquet "
+        "(default: digits)",
+        "--data-dir DIR": "where MNIST's files are (default: downloaded to a cache)",
+        "--label COLUMN,COLUMN": "the column of a table to learn, or several of numbers. Missing values, words and "
+        "dates in the others are taken care of",
+        "--task NAME": f"{_choice('task', 'auto')}. auto: regression for several columns, for fractions, and for more "
+        "than 20 different numbers of which one has fewer than 5 rows",
+        "--header": "the first line of a text table has the names of columns; --no-header names them c0, c1, ... "
+        "(default: an error if the first line looks like data)",
+        "--categorical COLUMN,COLUMN": "columns of numbers, such as codes, to take as words",
+        "--keep COLUMN,COLUMN": "columns to keep that look like ids, which are left out",
+        "--drop COLUMN,COLUMN": "columns to leave out, such as one that gives the label",
+        "--id COLUMN": "the column that names the rows: it is not learned from, and 'agrad predict' writes it",
+        "--validation PART": "hold out this part of the training examples, report on it each epoch, stop when its loss "
+        "falls no more, and keep the best epoch's values (default: 0; of tables with 40 training rows or more, 0.15)",
+    },
+    "network": {
+        "--model NAME": "table: an ensemble of residual perceptrons of numbers by quantiles; mlp: a multilayer "
+        "perceptron; conv, for images: one behind two convolutions with pooling (default: table for tables, else mlp)",
+        "--members N": "the networks of --model table, whose mean counts (default: 8 below 1,000 training rows, then "
+        "4, 2 from 10,000 on, 1 from 50,000 on)",
+        "--hidden N,N": "widths of the hidden layers, or none",
+        "--activation NAME": _choice("activation", "relu"),
+        "--dropout P": "zero hidden values with this probability",
+        "--dtype NAME": _choice("dtype", "float32"),
+        "--precision NAME": "how products of float32 matrices are computed: float32; tf32 (refused where it does "
+        "nothing); bfloat16 or float16, with sums in float32 (float16 with loss scaling). Parameters stay float32 "
+        "(default: float32)",
+    },
+    "training": {
+        "--epochs N": "how often each example is seen",
+        "--batch-size N": "examples a step",
+        "--optimizer NAME": _choice("optimizer", "adam, for tables adamw; sgd has momentum 0.9"),
+        "--lr RATE": "learning rate (sgd: 0.05 by default)",
+        "--weight-decay RATE": "pull of parameters to 0 (default: 0; adamw: 0.01)",
+        "--schedule NAME": "what becomes of the learning rate: constant; cosine (falls to 0 over all epochs); step "
+        "(divided by 10 after each third); exponential (falls to a hundredth); warmup (rises over the first twentieth, "
+        "then as cosine)",
+        "--patience N": "stop after N epochs without a lower validation loss; 0 for never (default: 20; of tables a "
+        "quarter of the epochs)",
+        "--class-weight NAME": "none; balanced: examples of rare classes count more, so that all classes count the "
+        "same (default: none)",
+        "--seed N": "decides initial values, order and dropout, on every backend (default: 0)",
+    },
+    "where to compute": {
+        **WHERE,
+        "--jit": "trace the training step once and replay it as a program (default: where that is faster)",
+        "--threads N": "threads of NumPy's products: auto tries numbers for a few steps and holds the fastest. "
+        "Rounding may depend on it: for the same bits twice, name a number (default: auto)",
+    },
+    "output": {
+        "--save FILE": "keep the model here, after each epoch and on Ctrl-C (no output overwrites a file of another "
+        "kind)",
+        "--resume FILE": "go on with a saved run, to the same result; saves to the same file unless --save names "
+        "another. Of the options of data, network and training, only --epochs, --data and --patience may change",
+        "--log FILE.jsonl": "write one JSON record an epoch, and a last one",
+        "--plot FILE.png": "draw the curves (.png, .svg or .pdf)",
+        "--report FILE.html": "write a page with settings, curves, confusions or residuals, calibration, errors by "
+        "category, and the importance of columns",
+        "--quiet": "print the result only",
+    },
+}
+"""The options of ``agrad train`` by group: the name with the word for its value, and the help."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -75,12 +153,8 @@ def parser() -> argparse.ArgumentParser:
         help="list the installed backends, and the selected one",
         description="List every backend with its version, and say which one is selected and why.",
     )
-    info.add_argument(
-        "--check",
-        action="store_true",
-        help="import every installed backend, and list its devices or the reason why it cannot run here",
-    )
-    _where(info)
+    _add(info, {"--check": "import every installed backend, and list its devices or the reason why it cannot run here"})
+    _add(info.add_argument_group("where to compute"), WHERE)
     return top
 
 
@@ -93,172 +167,8 @@ def _train(commands: Any) -> None:
         "by default, handwritten digits.",
         epilog=EPILOG + _table(),
     )
-    _training_data(train.add_argument_group("data"))
-    _network(train.add_argument_group("network"))
-    _training(train.add_argument_group("training"))
-    where = _where(train)
-    where.add_argument(
-        "--jit",
-        action=argparse.BooleanOptionalAction,
-        help="trace the training step once and replay it as a program (default: where that is faster)",
-    )
-    where.add_argument(
-        "--threads",
-        type=_threads,
-        default="auto",
-        metavar="N",
-        help="threads of NumPy's products: auto tries numbers for a few steps and holds the fastest. Rounding may "
-        "depend on it: for the same bits twice, name a number (default: auto)",
-    )
-    _output(train.add_argument_group("output"))
-
-
-def _training_data(data: Any) -> None:
-    """Add the options of the data."""
-    data.add_argument(
-        "--data",
-        metavar="NAME|FILE",
-        help="digits, mnist, FILE.npz (arrays X and y), or a table with --label: FILE.csv, FILE.tsv (text in columns, "
-        "whose separator and encoding are found; .gz, .bz2, .xz and .zip are unpacked), FILE.parquet (default: digits)",
-    )
-    data.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are (default: downloaded to a cache)")
-    data.add_argument(
-        "--label",
-        metavar="COLUMN,COLUMN",
-        help="the column of a table to learn, or several of numbers. Missing values, words and dates in the others are "
-        "taken care of",
-    )
-    data.add_argument(
-        "--task",
-        metavar="NAME",
-        help=_choice("task", "auto")
-        + ". auto: regression for several columns, for fractions, and for more than 20 different numbers of which one "
-        "has fewer than 5 rows",
-    )
-    data.add_argument(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        help="the first line of a text table has the names of columns; --no-header names them c0, c1, ... (default: an "
-        "error if the first line looks like data)",
-    )
-    data.add_argument(
-        "--categorical",
-        type=_columns,
-        metavar="COLUMN,COLUMN",
-        help="columns of numbers, such as codes, to take as words",
-    )
-    data.add_argument(
-        "--keep", type=_columns, metavar="COLUMN,COLUMN", help="columns to keep that look like ids, which are left out"
-    )
-    data.add_argument(
-        "--drop", type=_columns, metavar="COLUMN,COLUMN", help="columns to leave out, such as one that gives the label"
-    )
-    data.add_argument(
-        "--id",
-        metavar="COLUMN",
-        help="the column that names the rows: it is not learned from, and 'agrad predict' writes it",
-    )
-    data.add_argument(
-        "--validation",
-        type=_number,
-        metavar="PART",
-        help="hold out this part of the training examples, report on it each epoch, stop when its loss falls no more, "
-        "and keep the best epoch's values (default: 0; of tables with 40 training rows or more, 0.15)",
-    )
-
-
-def _network(network: Any) -> None:
-    """Add the options of the network."""
-    network.add_argument(
-        "--model",
-        metavar="NAME",
-        help="table: an ensemble of residual perceptrons of numbers by quantiles; mlp: a multilayer perceptron; conv, "
-        "for images: one behind two convolutions with pooling (default: table for tables, else mlp)",
-    )
-    network.add_argument(
-        "--members",
-        type=int,
-        metavar="N",
-        help="the networks of --model table, whose mean counts (default: 8 below 1,000 training rows, then 4, 2 from "
-        "10,000 on, 1 from 50,000 on)",
-    )
-    network.add_argument(
-        "--hidden",
-        type=_widths,
-        metavar="N,N",
-        help="widths of the hidden layers, or none",
-    )
-    network.add_argument("--activation", metavar="NAME", help=_choice("activation", "relu"))
-    network.add_argument("--dropout", type=_number, metavar="P", help="zero hidden values with this probability")
-    network.add_argument("--dtype", metavar="NAME", help=_choice("dtype", "float32"))
-    network.add_argument(
-        "--precision",
-        metavar="NAME",
-        help="how products of float32 matrices are computed: float32; tf32 (refused where it does nothing); bfloat16 "
-        "or float16, with sums in float32 (float16 with loss scaling). Parameters stay float32 (default: float32)",
-    )
-
-
-def _training(training: Any) -> None:
-    """Add the options of the training."""
-    training.add_argument("--epochs", type=_integer, metavar="N", help="how often each example is seen")
-    training.add_argument("--batch-size", type=_integer, metavar="N", help="examples a step")
-    training.add_argument(
-        "--optimizer", metavar="NAME", help=_choice("optimizer", "adam, for tables adamw; sgd has momentum 0.9")
-    )
-    training.add_argument("--lr", type=_number, metavar="RATE", help="learning rate (sgd: 0.05 by default)")
-    training.add_argument(
-        "--weight-decay", type=_number, metavar="RATE", help="pull of parameters to 0 (default: 0; adamw: 0.01)"
-    )
-    training.add_argument(
-        "--schedule",
-        metavar="NAME",
-        help="what becomes of the learning rate: constant; cosine (falls to 0 over all epochs); step "
-        "(divided by 10 after each third); exponential (falls to a hundredth); warmup (rises over the "
-        "first twentieth, then as cosine)",
-    )
-    training.add_argument(
-        "--patience",
-        type=_integer,
-        metavar="N",
-        help="stop after N epochs without a lower validation loss; 0 for never (default: 20; of tables a quarter of "
-        "the epochs)",
-    )
-    training.add_argument(
-        "--class-weight",
-        metavar="NAME",
-        help="none; balanced: examples of rare classes count more, so that all classes count the same (default: none)",
-    )
-    training.add_argument(
-        "--seed",
-        type=_integer,
-        metavar="N",
-        help="decides initial values, order and dropout, on every backend (default: 0)",
-    )
-
-
-def _output(output: Any) -> None:
-    """Add the options of the output."""
-    output.add_argument(
-        "--save",
-        metavar="FILE",
-        help="keep the model here, after each epoch and on Ctrl-C (no output overwrites a file of another kind)",
-    )
-    output.add_argument(
-        "--resume",
-        metavar="FILE",
-        help="go on with a saved run, to the same result; saves to the same file unless --save names another. Of the "
-        f"options of data, network and training, only {_and(config.MOVABLE)} may change",
-    )
-    output.add_argument("--log", metavar="FILE.jsonl", help="write one JSON record an epoch, and a last one")
-    output.add_argument("--plot", metavar="FILE.png", help="draw the curves (.png, .svg or .pdf)")
-    output.add_argument(
-        "--report",
-        metavar="FILE.html",
-        help="write a page with settings, curves, confusions or residuals, calibration, errors by category, and the "
-        "importance of columns",
-    )
-    output.add_argument("--quiet", action="store_true", help="print the result only")
+    for title, rows in TRAIN.items():
+        _add(train.add_argument_group(title), rows)
 
 
 def _evaluate(commands: Any) -> None:
@@ -271,15 +181,13 @@ def _evaluate(commands: Any) -> None:
         "their test part, which it has not seen. Any other file is used whole, or its\n"
         "X_test and y_test if it has them.",
     )
-    _model(evaluate)
-    _examples(evaluate, required=False, needed="X and y")
-    evaluate.add_argument_group("data").add_argument(
+    _examples(evaluate, required=False, needed="X and y").add_argument(
         "--label",
         metavar="COLUMN,COLUMN",
         help="the columns of a table to compare with (default: as in training)",
     )
-    _where(evaluate)
-    evaluate.add_argument("--quiet", action="store_true", help="print the last line only")
+    _add(evaluate.add_argument_group("where to compute"), WHERE)
+    _add(evaluate, {"--quiet": "print the last line only"})
 
 
 def _predict(commands: Any) -> None:
@@ -290,25 +198,21 @@ def _predict(commands: Any) -> None:
         description="Write the prediction of a saved model for each example: its number, and its\n"
         "class and probability, or the predicted numbers.",
     )
-    _model(predict)
     _examples(predict, required=True, needed="X")
-    predict.add_argument("--proba", action="store_true", help="write the probability of each class")
-    predict.add_argument(
-        "--id", metavar="COLUMN", help="a column of the table to write with the predictions (default: as in training)"
+    _add(
+        predict,
+        {
+            "--proba": "write the probability of each class",
+            "--id COLUMN": "a column of the table to write with the predictions (default: as in training)",
+            "--output FILE.csv": "where to write: text, or FILE.parquet (default: the standard output)",
+        },
     )
-    predict.add_argument(
-        "--output", metavar="FILE.csv", help="where to write: text, or FILE.parquet (default: the standard output)"
-    )
-    _where(predict)
+    _add(predict.add_argument_group("where to compute"), WHERE)
 
 
-def _model(command: argparse.ArgumentParser) -> None:
-    """Add the argument of a saved model."""
+def _examples(command: argparse.ArgumentParser, required: bool, needed: str) -> Any:
+    """Add a saved model and the options of the examples for it, and return their group."""
     command.add_argument("model", metavar="MODEL", help="a file that 'agrad train --save' wrote")
-
-
-def _examples(command: argparse.ArgumentParser, required: bool, needed: str) -> None:
-    """Add the options of the examples for a saved model."""
     group = command.add_argument_group("data")
     group.add_argument(
         "--data",
@@ -317,17 +221,16 @@ def _examples(command: argparse.ArgumentParser, required: bool, needed: str) -> 
         help=f"FILE.npz (arrays {needed}), a table (FILE.csv, FILE.tsv, FILE.parquet, with the columns of the training "
         "data), or the test part of digits or mnist",
     )
-    group.add_argument("--data-dir", metavar="DIR", help="where MNIST's files are (default: as in training)")
-
-
-def _where(command: argparse.ArgumentParser) -> Any:
-    """Add the options of backend and device, and return their group."""
-    group = command.add_argument_group("where to compute")
-    group.add_argument(
-        "--backend", metavar="NAME", help="numpy, cupy, torch, jax, ... (default: $AGRAD_BACKEND, else numpy)"
-    )
-    group.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1, ... (default: $AGRAD_DEVICE)")
+    _add(group, {"--data-dir DIR": "where MNIST's files are (default: as in training)"})
     return group
+
+
+def _add(group: Any, rows: Mapping[str, str]) -> None:
+    """Add options with their help. One without a word for its value is a switch."""
+    for option, about in rows.items():
+        name, _, value = option.partition(" ")
+        how = KINDS.get(name, {} if value else {"action": "store_true"})
+        group.add_argument(name, help=about, **({"metavar": value} if value else {}), **how)
 
 
 def _integer(text: str) -> int:
@@ -370,15 +273,23 @@ def _threads(text: str) -> str | int:
     return int(text)
 
 
-def _choice(setting: str, default: str) -> str:
-    """Return the help of an option with a few permitted names."""
-    return f"{', '.join(config.CHOICES[setting])} (default: {default})"
-
-
-def _and(names: Sequence[str]) -> str:
-    """Return options as a list in words."""
-    *first, last = map(config.option, names)
-    return f"{', '.join(first)} and {last}"
+READERS: dict[str, dict[str, Any]] = {
+    "int": {"type": _integer},
+    "float": {"type": _number},
+    "tuple[int, ...]": {"type": _widths},
+    "tuple[str, ...]": {"type": _columns},
+    "bool": {"action": argparse.BooleanOptionalAction},
+}
+KINDS: dict[str, dict[str, Any]] = {
+    **{
+        config.option(field.name): READERS[kind]
+        for field in fields(config.Config)
+        if (kind := str(field.type).removesuffix(" | None")) != "str"
+    },
+    "--jit": READERS["bool"],
+    "--threads": {"type": _threads, "default": "auto"},
+}
+"""How the values of options are read that are not text: those of `Config` by the type of the field."""
 
 
 def _table() -> str:

@@ -294,6 +294,7 @@ def test_help_gives_the_defaults_of_each_data_set(run):
         ("train --epohs=3", "agrad train: error: unknown argument '--epohs=3'. Did you mean --epochs?"),
         ("info --divice cpu", "agrad info: error: unknown argument '--divice'. Did you mean --device?"),
         ("train --epochs 1.5", "agrad train: error: argument --epochs: must be an integer, got '1.5'. Run "),
+        ("train --members x", "agrad train: error: argument --members: must be an integer, got 'x'. Run "),
         ("train --lr fast", "agrad train: error: argument --lr: must be a number, got 'fast'. Run "),
         (f"train {__file__}", f"agrad train: error: unknown argument {__file__!r}. Did you mean --data {__file__}?"),
         ("train more", "agrad train: error: unknown argument 'more'. Run 'agrad train --help' for the options."),
