@@ -19,7 +19,7 @@ from agrad.cli.selection import DeviceSpec
 from agrad.cli.sources import Dataset, Description, check_settings, check_source
 from agrad.data import TableEncoder
 from agrad.data.classification import encodes
-from agrad.errors import AgradError, ConfigurationError, DataError
+from agrad.errors import AgradError, ConfigurationError, DataError, listed
 from agrad.nn import checkpoint
 from agrad.train import progress as progresses
 from agrad.train import tabular
@@ -68,18 +68,14 @@ def build(config: Config, shape: tuple[int, ...], outputs: int, place: DeviceSpe
         "backend": place.backend.name,
         "device": place.device,
     }
-    layers: list[Any] = []
-    width = math.prod(shape)
+    width, kind = first_width(config, shape), ACTIVATIONS[config.activation]
     if config.model == "table":
-        kind = ACTIVATIONS[config.activation]
         return tabular.network(
             width, config.hidden, outputs, intervals, config.members, kind, config.dropout, made.pop("rng"), **made
         )
-    # arrays() has the names and shapes of their tensors
-    if config.model == "conv":
-        layers, width = _convolutions(config, shape, made)
+    layers = _convolutions(kind, shape, made) if config.model == "conv" else []
     for hidden in config.hidden:
-        layers += [nn.Linear(width, hidden, **made), ACTIVATIONS[config.activation]()]
+        layers += [nn.Linear(width, hidden, **made), kind()]
         if config.dropout:
             layers.append(nn.Dropout(config.dropout, rng=rng))
         width = hidden
@@ -98,15 +94,13 @@ class Image(nn.Module):
         return agrad.reshape(x, (x.shape[0], *self.shape))
 
 
-def _convolutions(config: Config, shape: tuple[int, ...], made: dict[str, Any]) -> tuple[list[Any], int]:
-    """Return the layers in front of the linear ones, and the number of their results."""
+def _convolutions(kind: Callable[[], Any], shape: tuple[int, ...], made: dict[str, Any]) -> list[Any]:
+    """Return the layers in front of the linear ones."""
     image = image_shape(shape)
-    channels, *size = image
     layers: list[Any] = [Image(image)]
-    for width in CHANNELS:
-        layers += [nn.Conv2d(channels, width, 3, padding=1, **made), ACTIVATIONS[config.activation](), nn.MaxPool2d(2)]
-        channels, size = width, [n // 2 for n in size]
-    return [*layers, nn.Flatten()], channels * math.prod(size)
+    for channels, width in pairwise((image[0], *CHANNELS)):
+        layers += [nn.Conv2d(channels, width, 3, padding=1, **made), kind(), nn.MaxPool2d(2)]
+    return [*layers, nn.Flatten()]
 
 
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -120,30 +114,11 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     return found[0], found[1], found[2]
 
 
-def arrays(
-    config: Config, shape: tuple[int, ...], outputs: int, intervals: int = 0
-) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the names, shapes and dtypes of a network of the options."""
-    found: dict[str, tuple[tuple[int, ...], str]] = {}
-    features, first = math.prod(shape), 0
-    if config.model == "table":
-        widths = (features + intervals, *config.hidden, outputs)
-        return tabular.arrays(widths, intervals, config.members, bool(config.dropout), config.dtype)
+def first_width(config: Config, shape: tuple[int, ...], intervals: int = 0) -> int:
+    """Return the number of inputs of the first linear layer, for examples of a shape."""
     if config.model == "conv":
-        (channels, *size) = image_shape(shape)
-        for number, width in enumerate(CHANNELS):
-            found[f"{3 * number + 1}.weight"] = (width, channels, 3, 3), config.dtype
-            found[f"{3 * number + 1}.bias"] = (width,), config.dtype
-            channels, size = width, [n // 2 for n in size]
-        features, first = channels * math.prod(size), 3 * len(CHANNELS) + 2
-    layers = 3 if config.dropout else 2
-    for number, widths in enumerate(pairwise((features, *config.hidden, outputs))):
-        place = first + number * layers
-        found[f"{place}.weight"] = widths, config.dtype
-        found[f"{place}.bias"] = widths[1:], config.dtype
-        if config.dropout and number < len(config.hidden):
-            found |= {f"{place + 2}.{name}": ((), "int64") for name in ("seed", "calls")}
-    return found
+        return CHANNELS[-1] * math.prod(n // 2 ** len(CHANNELS) for n in image_shape(shape)[1:])
+    return math.prod(shape) + intervals
 
 
 def schedule_for(config: Config, batches: int) -> Callable[[int], float]:
@@ -198,7 +173,9 @@ class Saved:
         values = {name: value for name, value in self.tensors.items() if not name.startswith(BESIDE)}
         intervals = [values.get(name) for name in tabular.INTERVALS]
         model = build(self.config, self.description.feature_shape, self.description.n_outputs, place, intervals)
-        self._fill(model, (best and self.best) or values, "model")
+        states = [state for state in (values, self.best) if state]
+        for state in states if best else states[::-1]:  # all are checked, and the last one counts
+            self._fill(model, state, "model")
         return model
 
     def fill(self, optimizer: Any, scale: Any, early: Any) -> None:
@@ -323,23 +300,27 @@ def _vector(tensors: dict[str, np.ndarray], name: str, size: int, path: str) -> 
 
 
 def _check_tensors(tensors: dict[str, np.ndarray], config: Config, description: Description, path: str) -> None:
-    """Raise ``DataError`` unless the tensors fit the network and are finite."""
+    """Raise ``DataError`` unless linear layers fit the options, and numbers are finite.
+
+    The network is created from the options before it is filled. So it cannot be larger than the file.
+    """
     held = {name: value for name, value in tensors.items() if not name.startswith(BESIDE)}
-    # counted first, because a header may name more layers than fit in memory
     table = config.model == "table"
-    found = sum(name.startswith(tabular.WEIGHTS) if table else name.endswith(".weight") for name in held)
-    layers = len(config.hidden) + 1 + (len(CHANNELS) if config.model == "conv" else 0)
-    if found != layers:
-        raise DataError(f"{path!r}: expected the weights of {layers} layers, found {found}")
     try:
         intervals = tabular.check_intervals(held, description.n_features, path) if table else 0
-        expected = arrays(config, description.feature_shape, description.n_outputs, intervals)
+        first = first_width(config, description.feature_shape, intervals)
     except ConfigurationError as error:
         raise DataError(f"{path!r}: the options in the header are not valid: {error}") from error
-    checkpoint.check_tensors(path, held, expected)
-    best = {name.removeprefix(BEST): value for name, value in tensors.items() if name.startswith(BEST)}
-    if best:
-        checkpoint.check_tensors(path, best, expected)
+    widths = pairwise((first, *config.hidden, description.n_outputs))
+    expected = sorted((config.members, *pair) if table else pair for pair in widths)
+    found = sorted(
+        value.shape
+        for name, value in held.items()
+        if (name.startswith(tabular.WEIGHTS) if table else name.endswith(".weight") and value.ndim == 2)
+    )
+    if found != expected:
+        shapes = (listed([*map(str, shapes)]) for shapes in (expected, found))
+        raise DataError("{!r}: expected linear layers with weights of shapes {}, found {}".format(path, *shapes))
     for name, value in tensors.items():
         if not np.isfinite(value).all():
             raise DataError(f"{path!r}: expected finite numbers, found others in {name}")

@@ -205,33 +205,17 @@ def network(
     rng: Any,
     **place: Any,
 ) -> nn.Sequential:
-    """Return a network for tables, whose state has the names that `arrays` returns."""
+    """Return a network for tables."""
     widths = (features + intervals[0].shape[0], *hidden, outputs)
     stack = Stack(members, widths, activation, dropout, rng, **place)
     return nn.Sequential(Quantiles(*intervals, **place), Averaged(stack))
 
 
-def arrays(
-    widths: Sequence[int], intervals: int, members: int, dropout: bool, dtype: str
-) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the names, shapes and dtypes of the state of a `network`."""
-    found: dict[str, tuple[tuple[int, ...], str]] = dict.fromkeys(INTERVALS, ((intervals,), dtype))
-    found |= {INTERVALS[0]: ((intervals,), "int64"), "1.steps": ((), dtype)}
-    for part in ("1.module", "1.average"):
-        for at, (size, following) in enumerate(pairwise(widths)):
-            found[f"{part}.weights.{at}"] = (members, size, following), dtype
-            found[f"{part}.biases.{at}"] = (members, 1, following), dtype
-        for at, width in enumerate(widths[1:-1]):
-            found |= {f"{part}.norms.{at}.{name}": ((width,), dtype) for name in ("weight", "bias")}
-        if dropout:
-            found |= {f"{part}.dropout.{name}": ((), "int64") for name in ("seed", "calls")}
-    return found
-
-
 def check_intervals(state: Mapping[str, np.ndarray], features: int, path: str) -> int:
     """Return the number of intervals in a saved state, or raise ``DataError``."""
     column, *others = (state.get(name) for name in INTERVALS)
-    if column is None or column.ndim != 1 or column.dtype != np.int64 or any(o is None for o in others):
+    known = column is not None and column.ndim == 1 and column.dtype == np.int64
+    if not known or any(other is None or other.shape != column.shape for other in others):
         raise DataError(f"{path!r}: expected the intervals {', '.join(INTERVALS)}, found none or others")
     if column.size and not 0 <= column.min() <= column.max() < features:
         raise DataError(f"{path!r}: expected columns from 0 to {features - 1} in {INTERVALS[0]}, found others")

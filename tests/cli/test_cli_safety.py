@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 from cli_files import mnist, rows_of, table
 
-from agrad import nn
-from agrad.cli import config, models, terminal
+from agrad.cli import models, terminal
 from agrad.cli import train as trains
 from agrad.cli.outputs import check_output
-from agrad.cli.selection import chosen
 from agrad.nn import checkpoint
-from agrad.train import tabular
 from agrad.train.step import has_tensor_float
 
 pytest_plugins = ["cli_fixtures"]
@@ -82,10 +79,10 @@ def changed(model, path, change):
     return path
 
 
-@pytest.mark.parametrize("hidden", [[16000, 16000], [1] * 5000])
-def test_a_header_that_claims_a_large_network_builds_nothing(run, model, folder, tmp_path, monkeypatch, hidden):
-    path = changed(model, tmp_path / "large.st", lambda metadata: metadata["config"].update(hidden=hidden))
-    monkeypatch.setattr(nn, "Linear", lambda *args, **kwargs: pytest.fail("a layer was made"))
+@pytest.mark.parametrize("claim", [{"hidden": [16000, 16000]}, {"hidden": [1] * 5000}, {"members": 1000}])
+def test_a_header_that_claims_a_large_network_builds_nothing(run, model, folder, tmp_path, monkeypatch, claim):
+    path = changed(model, tmp_path / "large.st", lambda metadata: metadata["config"].update(claim))
+    monkeypatch.setattr(models, "build", lambda *args, **kwargs: pytest.fail("a network was made"))
     for words in (
         ("evaluate", path),
         ("predict", path, "--data", folder / "flowers.csv"),
@@ -94,20 +91,28 @@ def test_a_header_that_claims_a_large_network_builds_nothing(run, model, folder,
         code, out, err = run(*words)
         assert (code, out) == (1, "")
         assert str(path) in err
+        assert "linear layers" in err
         assert len(err.splitlines()) < 10
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-@pytest.mark.parametrize("hidden", [(), (5, 4), (5, 5)])
-@pytest.mark.parametrize("given", [{}, {"data": "a.csv", "label": "y", "members": 3}])
-def test_the_arrays_of_a_network_are_known_without_it(given, hidden, dropout):
-    options = {**given, "hidden": hidden, "dropout": dropout, "dtype": "float64"}
-    settings = models.settled(config.resolve(options), "classification", 100)
-    intervals = tabular.intervals(np.random.default_rng(0).normal(size=(100, 7))) if given else [np.zeros(0)]
-    with chosen("numpy", None) as place:
-        state = models.build(settings, (7,), 3, place, intervals).state_dict()
-    expected = {name: (value.shape, value.dtype.name) for name, value in state.items()}
-    assert models.arrays(settings, (7,), 3, intervals[0].size) == expected
+@pytest.mark.parametrize(
+    ("tensor", "message"),
+    [
+        ("1.module.weights.0", "expected linear layers with weights of shapes"),
+        ("0.low", "expected the intervals 0.column, 0.low, 0.scale, found none or others"),
+        ("1.module.biases.0", "does not contain the model that its header describes"),
+        ("early.values.1.module.biases.0", "does not contain the model that its header describes"),
+    ],
+)
+@pytest.mark.parametrize("part", [slice(1, None), None])
+def test_arrays_that_do_not_fit_the_network_are_refused(run, model, tmp_path, tensor, message, part):
+    tensors, metadata = checkpoint.load(model)
+    value = tensors.pop(tensor)
+    tensors |= {} if part is None else {tensor: value[..., part]}
+    checkpoint.save(tmp_path / "m.st", tensors, metadata)
+    code, out, err = run("train", "--resume", tmp_path / "m.st", "--epochs", "40")
+    assert (code, out) == (1, "")
+    assert message in err
 
 
 def test_deep_metadata_is_refused_before_it_is_walked(run, model, tmp_path):
