@@ -10,10 +10,11 @@ import numpy as np
 
 from agrad.cli.selection import DeviceSpec
 from agrad.cli.sources import Dataset, Description
-from agrad.cli.tasks import by_class, confusion, measure
+from agrad.cli.tasks import confusion, measure
 from agrad.data.order import DRAWS, permutation
 from agrad.errors import listed
 from agrad.train import metrics
+from agrad.train.streaming import by_class
 
 ROWS, REPEATS, MOST = 2000, 3, 100
 """The examples that are used at most, the random orders of each column, and the columns that are tried at most."""

@@ -13,9 +13,10 @@ from agrad.cli.config import option, shown
 from agrad.cli.importance import FEWEST, by_category, importances
 from agrad.cli.outputs import REPORT
 from agrad.cli.scores import RESIDUALS, SHOWN, residuals, summary
-from agrad.cli.tasks import Scores, by_class, confusion, units
+from agrad.cli.tasks import Scores, confusion, units
 from agrad.data.encoder import REASONS
 from agrad.data.files import write_whole
+from agrad.train.streaming import by_class
 
 if TYPE_CHECKING:
     from agrad.cli.train import Run

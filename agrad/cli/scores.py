@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from agrad.cli.sources import Description
-from agrad.cli.tasks import Scores, by_class, confusion, units
+from agrad.cli.tasks import Scores, confusion, units
 from agrad.cli.terminal import Column, breadth, cut, table, width
+from agrad.train.streaming import by_class
 
 SHOWN = 20
 """The number of classes up to which each confusion is shown. Of more than twice as many the worst are listed."""

@@ -83,14 +83,3 @@ def measure(model: Any, X: np.ndarray, y: np.ndarray, place: DeviceSpec, descrip
 def confusion(y_pred: np.ndarray, y: np.ndarray, classes: int) -> np.ndarray:
     """Return the counts of true classes (rows) by predicted ones (columns)."""
     return metrics.confusion_matrix(y, y_pred, n_classes=classes)
-
-
-def by_class(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return precision, recall and F1 of each class; 0 instead of 0/0."""
-    right = np.diagonal(matrix).astype(np.float64)
-    predicted, actual = np.sum(matrix, axis=0), np.sum(matrix, axis=1)
-    return (
-        right / np.maximum(predicted, 1),
-        right / np.maximum(actual, 1),
-        2 * right / np.maximum(predicted + actual, 1),
-    )

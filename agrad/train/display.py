@@ -40,14 +40,13 @@ def write(text: str, stream: TextIO) -> None:
     stream.flush()
 
 
-def _say(line: str) -> None:
-    write(line + "\n", sys.stdout)
-
-
 class Lines(Callback):
     """One plain line of text for each epoch."""
 
     first_rank_only = True
+
+    width: float = math.inf
+    """The number of characters for which a line has room."""
 
     def __init__(self, heading: Heading | None = None) -> None:
         self._heading = heading
@@ -55,29 +54,31 @@ class Lines(Callback):
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
         self._epochs = record["epochs"]
         if self._heading is not None:
-            _say(self._heading(record))
+            self.say(self._heading(record))
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
-        _say(describe_epoch(record, self._epochs))
+        self.say(describe_epoch(record, self._epochs, self.width))
 
     def on_fit_end(self, trainer: Trainer, record: Record) -> None:
         if self._heading is None and (line := describe_end(record)):
-            _say(line)
+            self.say(line)
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        write(line + "\n", sys.stdout)
 
 
-class Bar(Callback):
+class Bar(Lines):
     """A progress bar below the lines of the finished epochs.
 
     Raises ``ImportError`` if rich is not installed.
     """
 
-    first_rank_only = True
-
     def __init__(self, heading: Heading | None = None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._heading = heading
+        super().__init__(heading)
         self._console = Console(highlight=False)
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -89,9 +90,8 @@ class Bar(Callback):
         )
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
-        self._epochs, batches = record["epochs"], record["batches"]
-        if self._heading is not None:
-            self._print(self._heading(record))
+        super().on_fit_begin(trainer, record)
+        batches = record["batches"]
         done = record["epoch"] * (batches or 0) + record["batch"]
         self._shift = record["step"] - done
         total = None if batches is None else self._epochs * batches
@@ -114,19 +114,19 @@ class Bar(Callback):
         self._bar.update(self._task, completed=record["step"] - self._shift, description=title, numbers=numbers)
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
-        self._print(describe_epoch(record, self._epochs, self._console.width))
+        self.width = self._console.width  # the window may have been resized
+        super().on_epoch_end(trainer, record)
         self._bar.update(self._task, description=self._title(record))
 
     def on_fit_end(self, trainer: Trainer, record: Record) -> None:
         self._bar.stop()
-        if self._heading is None and (line := describe_end(record)):
-            self._print(line)
+        super().on_fit_end(trainer, record)
+
+    def say(self, line: str) -> None:
+        self._console.print(printable(line), markup=False)
 
     def _title(self, record: Record) -> str:
         return f"epoch {min(record['epoch'] + 1, self._epochs)}/{self._epochs}"
-
-    def _print(self, text: str) -> None:
-        self._console.print(printable(text), markup=False)
 
 
 def display(heading: Heading | None = None) -> Callback:

@@ -133,22 +133,14 @@ class Confusion(Metric):
 
     def result(self, sums: Sequence[np.ndarray]) -> float:
         matrix, _ = sums
-        right = np.diagonal(matrix)
-        predicted, actual = np.sum(matrix, axis=0), np.sum(matrix, axis=1)
         if self.average == "micro":
-            right, predicted, actual = (np.sum(x, keepdims=True) for x in (right, predicted, actual))
-        with np.errstate(all="ignore"):
-            scores = {
-                "precision": np.where(predicted > 0, right / predicted, 0.0),
-                "recall": np.where(actual > 0, right / actual, 0.0),
-                "f1": np.where(predicted + actual > 0, 2 * right / (predicted + actual), 0.0),
-            }[self.name]
+            return float(np.trace(matrix) / max(np.sum(matrix), 1))
+        scores = dict(zip(("precision", "recall", "f1"), by_class(matrix), strict=True))[self.name]
         if self.average == "auto" and len(scores) == 2:
             return float(scores[1])
-        if self.average == "weighted":
-            return float(np.sum(scores * actual) / np.sum(actual))
-        present = predicted + actual > 0
-        return float(np.mean(scores[present])) if present.any() else 0.0
+        predicted, actual = np.sum(matrix, axis=0), np.sum(matrix, axis=1)
+        weights = actual if self.average == "weighted" else predicted + actual > 0
+        return float(np.average(scores, weights=weights)) if weights.any() else 0.0
 
 
 # ------------------------------------------------------------------ parts
@@ -229,3 +221,10 @@ def confusion(y_true: Any, prediction: Any, threshold: float | None, count: int 
     numbers = agrad.arange(count, dtype=agrad.int32, backend=predicted.backend, device=predicted.device)[None, :]
     rows, columns = (agrad.astype(x == numbers, agrad.float32) for x in (actual, predicted))
     return agrad.matmul(agrad.permute_dims(rows, (1, 0)), columns)
+
+
+def by_class(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return precision, recall and F1 of each class; 0 instead of 0/0."""
+    right, predicted, actual = np.diagonal(matrix), np.sum(matrix, axis=0), np.sum(matrix, axis=1)
+    precision, recall = (right / np.maximum(count, 1) for count in (predicted, actual))
+    return precision, recall, 2 * right / np.maximum(predicted + actual, 1)
