@@ -8,7 +8,7 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Mapping
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,15 @@ __all__ = [
 
 HIGHER = ("accuracy", "acc", "precision", "recall", "f1", "auc", "r2", "score")
 """Parts of the names of entries of which more is better."""
+
+
+def monitored(callback: Any, record: Record) -> tuple[str, float]:
+    """Return the name and the value of the entry that a callback monitors."""
+    name = callback.monitor or ("validation_loss" if "validation_loss" in record else "loss")
+    if entry(name) not in record:
+        have = ", ".join(key for key in record if key not in ("event", "epoch", "step"))
+        raise ConfigurationError(f"{type(callback).__name__}: monitor must be one of {have}, got {name!r}")
+    return name, record[entry(name)]
 
 
 class Monitored(Callback):
@@ -61,11 +70,7 @@ class Monitored(Callback):
 
     def better(self, record: Record) -> bool:
         """Note the value of an epoch, and return True if it is the best so far."""
-        name = self.monitor or ("validation_loss" if "validation_loss" in record else "loss")
-        value = record.get(entry(name))
-        if value is None:
-            have = ", ".join(key for key in record if key not in ("event", "epoch", "step"))
-            raise ConfigurationError(f"{type(self).__name__}: monitor must be one of {have}, got {name!r}")
+        name, value = monitored(self, record)
         more = self.mode == "max" or (self.mode == "auto" and any(part in name for part in HIGHER))
         sign = -1.0 if more else 1.0
         if math.isnan(value) or (self.best is not None and sign * (self.best - value) <= self.min_delta):
@@ -267,37 +272,23 @@ class JSONLogger(Callback):
 
     def __init__(self, path: StrPath) -> None:
         self.path: str = os.fspath(path)
-        self._file: IO[str] | None = None
 
     def on_fit_begin(self, trainer: Trainer, record: Record) -> None:
-        try:
-            self._file = open(self.path, "a" if record["resumed"] else "w", encoding="utf-8")  # noqa: SIM115
-        except OSError as error:
-            raise self._refused(error) from error
-        self._write(record)
+        self._write(record, "a" if record["resumed"] else "w")
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         self._write(record)
 
     def on_fit_end(self, trainer: Trainer, record: Record) -> None:
-        if self._file is not None:
-            try:
-                self._write(record)
-            finally:
-                self._file.close()
-                self._file = None
+        self._write(record)
 
-    def _write(self, record: Record) -> None:
-        assert self._file is not None
+    def _write(self, record: Record, mode: str = "a") -> None:
+        text = json.dumps({key: _plain(value) for key, value in record.items()})
         try:
-            self._file.write(json.dumps({key: _plain(value) for key, value in record.items()}) + "\n")
-            self._file.flush()
+            with open(self.path, mode, encoding="utf-8") as file:
+                file.write(text + "\n")
         except OSError as error:
-            raise self._refused(error) from error
-
-    def _refused(self, error: OSError) -> SaveError:
-        """Return the `SaveError` of the log."""
-        return SaveError(f"{self.what} {self.path!r} cannot be written: {error.strerror or error}")
+            raise SaveError(f"{self.what} {self.path!r} cannot be written: {error.strerror or error}") from error
 
     what = "the log"
 
@@ -416,10 +407,7 @@ class Scheduler(Callback):
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         if self._metrics:
-            name = self.monitor or ("validation_loss" if "validation_loss" in record else "loss")
-            if entry(name) not in record:
-                raise ConfigurationError(f"Scheduler: metric must be one of {', '.join(record)}, got {name!r}")
-            self.scheduler.step(record[entry(name)])
+            self.scheduler.step(monitored(self, record)[1])
         elif self.every == "epoch":
             self.scheduler.step()
 
