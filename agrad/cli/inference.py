@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,9 +27,10 @@ def run_evaluate(args: argparse.Namespace) -> int:
     """Run ``agrad evaluate`` with parsed options; return the exit code."""
     with chosen(args.backend, args.device) as place:
         saved = models.load(args.model)
+        model = saved.model(place)
         examples = _labelled(saved, args)
         assert examples.y is not None
-        scores = measure(saved.model(place), examples.X, examples.y, place, saved.description)
+        scores = measure(model, examples.X, examples.y, place, saved.description)
         where = f"{place.backend.name} ({place.device_name})"
     if not args.quiet:
         say(f"{args.model} on {examples.what}: {examples.y.shape[0]:,} examples, on {where}")
@@ -54,9 +56,9 @@ def run_predict(args: argparse.Namespace) -> int:
             raise ConfigurationError(
                 f"--proba requires a classifier, but {args.model!r} is a regression model. Omit the option."
             )
-        data_dir = _data_dir(saved, args)
+        model, data_dir = saved.model(place), _data_dir(saved, args)
         examples = sources.to_predict(args.data, saved.description, data_dir, complain, saved.config, args.id)
-        output = predict(saved.model(place), examples.X, place).astype(np.float64)
+        output = predict(model, examples.X, place).astype(np.float64)
     columns, numbers = _answers(output, saved.description, args.proba)
     columns = [("example", np.arange(output.shape[0])), *([examples.ids] if examples.ids else []), *columns]
     names = [name for name, _ in columns]
@@ -94,7 +96,7 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
             raise ConfigurationError("--label requires --data FILE.csv, got no --data")
         source, data_dir = sources.located(saved.config.data, data_dir, saved.folder)
         encoder = saved.description.encoder
-        dataset = sources.load(source, saved.config, data_dir=data_dir, label=label, report=complain, encoder=encoder)
+        dataset = sources.load(source, saved.config, data_dir=data_dir, report=complain, encoder=encoder)
         if changed := saved.changed(dataset):
             raise DataError(
                 f"{source!r} is no longer the data that {saved.path!r} was trained on: {changed}. Pass the data to "
@@ -108,15 +110,8 @@ def _labelled(saved: Saved, args: argparse.Namespace) -> Examples:
     asked = sources.targets_of(args.data, description, label)
     content = sources.read(args.data, description, data_dir, asked, saved.config.header, complain)
     try:
-        dataset = sources.load(
-            args.data,
-            saved.config,
-            data_dir=data_dir,
-            label=label,
-            report=lambda line: None,
-            encoder=description.encoder,
-            content=content,
-        )
+        config, encoder = replace(saved.config, label=label), description.encoder
+        dataset = sources.load(args.data, config, data_dir=data_dir, report=str, encoder=encoder, content=content)
         same = not saved.changed(dataset)
     except AgradError:
         # a file that cannot be trained on (with one class only, say) can still be measured on

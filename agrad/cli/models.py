@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from agrad.train import progress as progresses
 from agrad.train import tabular
 from agrad.train.progress import Progress
 
+if TYPE_CHECKING:
+    from agrad.cli.train import Run
+
 FORMAT = 2
 NAMES = ("feature_names", "class_names", "target_names", "labels")
 """The lists of names in a `Description`, in its order."""
@@ -41,11 +44,12 @@ SMALLEST = 4
 MOMENTUM = 0.9
 OPTIMIZER = "optimizer."
 LOSS_SCALE = "loss_scale."
-MEAN, SCALE = "data.mean", "data.scale"
-TARGET_MEAN, TARGET_SCALE = "data.target_mean", "data.target_scale"
+DATA = "data."
+MOMENTS = {"classification": ("mean", "scale"), "regression": ("mean", "scale", "target_mean", "target_scale")}
+"""The arrays in a `Description` by task."""
 EARLY, BEST = "early.", "early.values."
 """The beginnings of names of the state of early stopping, and of the network's values after the best epoch in it."""
-BESIDE = (OPTIMIZER, LOSS_SCALE, "data.", EARLY)
+BESIDE = (OPTIMIZER, LOSS_SCALE, DATA, EARLY)
 """The beginnings of names of tensors that are not the network's."""
 
 
@@ -196,39 +200,27 @@ class Saved:
             raise DataError(f"{self.path!r} does not contain the {what} that its header describes: {error}") from error
 
 
-def save(
-    path: str,
-    model: Any,
-    optimizer: Any,
-    scale: Any,
-    config: Config,
-    description: Description,
-    progress: Progress,
-    data_dir: str | None,
-    fingerprint: str,
-    folder: str | None,
-    early: Any,
-) -> None:
-    """Write everything to the file ``path``, or nothing. Raises ``SaveError``."""
-    tensors = dict(model.state_dict())
-    for part, prefix in ((early, EARLY), (optimizer, OPTIMIZER), (scale, LOSS_SCALE)):
+def save(path: str, run: Run) -> None:
+    """Write a run to a file, or nothing. Raises ``SaveError``."""
+    description = run.description
+    tensors = dict(run.model.state_dict())
+    early = run.early if run.held.size else None
+    for part, prefix in ((early, EARLY), (run.trainer.optimizer, OPTIMIZER), (run.trainer.scale, LOSS_SCALE)):
         if part is not None:
             tensors |= {prefix + name: value for name, value in part.state_dict().items()}
-    tensors |= {MEAN: description.mean, SCALE: description.scale}
-    if description.task == "regression":
-        tensors |= {TARGET_MEAN: description.target_mean, TARGET_SCALE: description.target_scale}
+    tensors |= {DATA + name: getattr(description, name) for name in MOMENTS[description.task]}
     metadata = {
         "format": FORMAT,
         "agrad": agrad.__version__,
-        "config": config.as_metadata(),
+        "config": run.config.as_metadata(),
         "data": {
             **{name: list(getattr(description, name)) for name in ("feature_shape", *NAMES)},
             **({} if description.encoder is None else {"encoder": description.encoder.as_metadata()}),
-            "data_dir": data_dir,
-            "fingerprint": fingerprint,
-            **({} if folder is None else {"folder": folder}),
+            "data_dir": run.data_dir,
+            "fingerprint": run.fingerprint,
+            **({} if run.folder is None else {"folder": run.folder}),
         },
-        "progress": progress.as_metadata(),
+        "progress": run.progress.as_metadata(),
     }
     checkpoint.save(path, tensors, metadata)
 
@@ -270,23 +262,21 @@ def _description(
     """Return the description of the data in a header, or raise ``DataError``."""
     names = {name: _texts(known.get(name), name, path) for name in NAMES}
     features = math.prod(shape)
-    scaling = [_vector(tensors, name, features, path) for name in (MEAN, SCALE)]
     classes, targets = len(names["class_names"]), len(names["target_names"])
     counts = (classes >= 2, targets == 0) if config.task == "classification" else (classes == 0, targets >= 1)
     if not all(counts) or len(names["feature_names"]) not in (0, features):
         raise DataError(f"{path!r}: the names of classes, targets or features in the header do not fit the model")
-    of_targets = [np.zeros(0), np.ones(0)]
-    if config.task == "regression":
-        of_targets = [_vector(tensors, name, targets, path) for name in (TARGET_MEAN, TARGET_SCALE)]
+    sizes = zip(MOMENTS[config.task], (features, features, targets, targets), strict=False)
+    moments = {name: _vector(tensors, DATA + name, size, path) for name, size in sizes}
     encoder = None
     if is_table(config.data):
         try:
-            encoder = TableEncoder.from_metadata(known.get("encoder"), *scaling)
+            encoder = TableEncoder.from_metadata(known.get("encoder"), moments["mean"], moments["scale"])
         except DataError as error:
             raise DataError(f"{path!r}: {error}") from error
         if encoder.names != names["feature_names"] or not names["labels"]:
             raise DataError(f"{path!r}: the feature names in the header differ from the column names")
-    return Description(config.task, shape, *names.values(), *scaling, *of_targets, config.dtype, encoder)
+    return Description(config.task, shape, **names, **moments, dtype=config.dtype, encoder=encoder)
 
 
 def _vector(tensors: dict[str, np.ndarray], name: str, size: int, path: str) -> np.ndarray:
@@ -294,7 +284,7 @@ def _vector(tensors: dict[str, np.ndarray], name: str, size: int, path: str) -> 
     found = tensors.get(name)
     if found is None or found.shape != (size,) or found.dtype != np.float64:
         raise DataError(f"{path!r}: expected {name}, float64 of shape {(size,)}, found no such array")
-    if name in (SCALE, TARGET_SCALE) and not (found > 0).all():
+    if name.endswith("scale") and not (found > 0).all():
         raise DataError(f"{path!r}: expected numbers above 0 in {name}, found others")
     return found
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -39,15 +39,15 @@ class Description:
     feature_shape: tuple[int, ...]
     feature_names: tuple[str, ...]
     class_names: tuple[str, ...]
-    target_names: tuple[str, ...]
     labels: tuple[str, ...]
     """The columns of a table that were to be learned."""
     mean: np.ndarray
     scale: np.ndarray
-    target_mean: np.ndarray
-    target_scale: np.ndarray
     dtype: str
     encoder: data.TableEncoder | None = None
+    target_names: tuple[str, ...] = ()
+    target_mean: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    target_scale: np.ndarray = field(default_factory=lambda: np.ones(0))
 
     @property
     def n_features(self) -> int:
@@ -134,7 +134,6 @@ def load(
     config: Config,
     *,
     data_dir: str | None,
-    label: str | None,
     report: Report | None = None,
     encoder: data.TableEncoder | None = None,
     content: Content | None = None,
@@ -147,15 +146,14 @@ def load(
     The split of the user's own data does not depend on the seed of the run: runs can be compared, and a saved model
     finds its test part again. Raises ``ConfigurationError`` and ``DataError``.
     """
-    check_source(source, data_dir, label)
     if source in NAMED:
         return content or _named(source, config.dtype, data_dir, report)  # type: ignore[return-value]
-    if label is None:
+    if not is_table(source):
         parts: Any = content or npz_parts(source)
         return npz_dataset(source, parts, config.task, (0.2, 0, "auto", config.dtype))
     return data.load_table(
         source if content is None else content,  # type: ignore[arg-type]
-        label,
+        config.label,  # type: ignore[arg-type]
         task=config.task,
         dtype=config.dtype,
         categorical=config.categorical,
@@ -249,21 +247,8 @@ def about(dataset: Dataset, config: Config, n: int) -> list[str]:
 
 def describe(dataset: Dataset) -> Description:
     """Return the description of ``dataset`` for a model trained on it."""
-    quantities = isinstance(dataset, data.RegressionData)
-    return Description(
-        dataset.task,
-        dataset.feature_shape,
-        dataset.feature_names,
-        dataset.class_names,
-        dataset.target_names if quantities else (),
-        dataset.labels,
-        dataset.mean,
-        dataset.scale,
-        dataset.target_mean if quantities else np.zeros(0),
-        dataset.target_scale if quantities else np.ones(0),
-        dataset.X_train.dtype.name,
-        dataset.encoder,
-    )
+    known = {f.name: getattr(dataset, f.name) for f in fields(Description) if hasattr(dataset, f.name)}
+    return Description(**known, dtype=dataset.X_train.dtype.name)
 
 
 def targets_of(source: str, description: Description, label: str | None) -> Asked:
@@ -274,7 +259,6 @@ def targets_of(source: str, description: Description, label: str | None) -> Aske
 
 def to_evaluate(source: str, content: Content, description: Description, label: str | None, report: Report) -> Examples:
     """Return the labeled examples of what ``source`` contains for the described model."""
-    check_source(source, None, label, needs_label=not description.labels)
     quantities = description.task == "regression"
     if isinstance(content, Dataset):
         if quantities:

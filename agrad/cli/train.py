@@ -107,9 +107,7 @@ class Run:
         """Load the data, and make or load model, optimizer and position."""
         config, place = self.config, self.place
         encoder = None if self.saved is None else self.saved.description.encoder
-        dataset = sources.load(
-            self.source, config, data_dir=self.source_dir, label=config.label, report=complain, encoder=encoder
-        )
+        dataset = sources.load(self.source, config, data_dir=self.source_dir, report=complain, encoder=encoder)
         self.dataset = dataset
         if config.id is not None and encoder is None and dataset.encoder is not None:
             # it may be a number; the name finds the column in other tables
@@ -227,19 +225,7 @@ class Run:
             return
         self.trainer.world.note(checkpoint=self.save_path)
         if not self.trainer.world.rank:
-            models.save(
-                self.save_path,
-                self.model,
-                self.trainer.optimizer,
-                self.trainer.scale,
-                self.config,
-                self.description,
-                self.progress,
-                self.data_dir,
-                self.fingerprint,
-                self.folder,
-                self.early if self.held.size else None,
-            )
+            models.save(self.save_path, self)
 
     def _kept(self) -> str:
         """Return a text on the saved state, for the error of a run that diverged."""
