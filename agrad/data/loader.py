@@ -126,12 +126,11 @@ class DataLoader:
         # PyTorch's streams have a __getitem__ that only raises
         self._stream = not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"))
         self._check_exclusive(shuffle, sampler, batch_sampler, prefetch_factor)
-        for thing, name in (
-            (dataset if self._stream else (), "dataset"),
-            (sampler, "sampler"),
-            (batch_sampler, "batch_sampler"),
-        ):
-            _check_passes(thing, name)
+        if self._stream:
+            check_passes(dataset, "dataset", "an object with __iter__, or one with __len__ and __getitem__")
+        for thing, name in ((sampler, "sampler"), (batch_sampler, "batch_sampler")):
+            if thing is not None:
+                check_passes(thing, name)
         moved(np.zeros(1), backend, device)  # a place that is not there is said now
         self._position = _Position()
         if not self._stream and sampler is None and batch_sampler is None:
@@ -325,12 +324,11 @@ def _kind(sampler: Any) -> tuple[Any, ...]:
     return (type(sampler).__name__, *options, *([] if inner is None else [_kind(inner)]))
 
 
-def _check_passes(thing: Any, name: str) -> None:
-    """Raise `OperandError` unless an object is None or can be read in each epoch."""
+def check_passes(thing: Any, name: str, wanted: str = "an object with __iter__") -> None:
+    """Raise `OperandError` unless an object can be read in each epoch."""
     kind = type(thing).__name__
-    if thing is not None and not hasattr(thing, "__iter__"):
-        remedy = ", or one with __len__ and __getitem__" if name == "dataset" else ""
-        raise OperandError(f"{name} must be an object with __iter__{remedy}, got {kind}")
+    if not hasattr(thing, "__iter__"):
+        raise OperandError(f"{name} must be {wanted}, got {kind}")
     if hasattr(thing, "__next__"):
         raise OperandError(
             f"{name}: a {kind} is exhausted after one epoch. Pass a list, or an object whose __iter__ starts again."

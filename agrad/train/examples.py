@@ -13,6 +13,7 @@ import agrad
 from agrad import data, tree
 from agrad.backends import backend_of_type
 from agrad.backends.base import DeviceSpec
+from agrad.data.loader import check_passes
 from agrad.data.order import SPLITS, permutation
 from agrad.errors import ConfigurationError, DataError, DtypeError, OperandError, ShapeError
 from agrad.parallel import World
@@ -35,9 +36,7 @@ def checked(value: Any, name: str, dtype: Any) -> Any:
     Raises an error with the name of the argument.
     """
     leaves = tree.leaves(value)
-    if isinstance(value, list | tuple) and not any(hasattr(leaf, "__array__") for leaf in leaves):
-        if any(hasattr(leaf, "shape") for leaf in leaves):
-            return tree.map(lambda leaf: _array(leaf, name, dtype), value)
+    if isinstance(value, list | tuple) and not any(hasattr(x, "__array__") or hasattr(x, "shape") for x in leaves):
         return _array(np.asarray(value), name, dtype)
     if not leaves:
         raise DataError(f"{name} must contain an array of examples, got none")
@@ -170,13 +169,7 @@ class Batches:
     def __init__(
         self, loader: Iterable[Any], place: DeviceSpec, dtype: str, name: str = "X", world: World = ALONE
     ) -> None:
-        if not hasattr(loader, "__iter__"):
-            raise OperandError(f"{name} must be arrays or batches, got {type(loader).__name__}")
-        if hasattr(loader, "__next__"):
-            raise OperandError(
-                f"{name}: a {type(loader).__name__} is exhausted after one epoch. Pass a list of batches, or an "
-                "object whose __iter__ starts again."
-            )
+        check_passes(loader, name, "arrays or batches")
         self.loader: Iterable[Any] = loader
         self.place: DeviceSpec = place
         self.dtype: str = dtype
