@@ -217,7 +217,7 @@ def public(module: Any) -> dict[str, Any]:
 
 
 def vocabulary(module: ModuleType, **extensions: Any) -> SimpleNamespace:
-    """Return a namespace of the public names of ``module`` and the extension functions.
+    """Return a namespace of the public names of ``module`` and the extensions.
 
     Its ``linalg`` and ``fft`` are namespaces too.
     """

@@ -23,7 +23,7 @@ AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a model: mean `loss`, `numbers` by name, and its predictions `y_pred`.
+    """The scores of a model: mean `loss`, `numbers` by name, predictions `y_pred`.
 
     Classes (n,), or numeric predictions (n, k) in the units of the file; for classes also their probabilities (n, k).
     """

@@ -9,7 +9,6 @@ import numpy as np
 from agrad.data.archives import read_npz
 from agrad.data.classification import ClassificationData, float_name
 from agrad.data.regression import dataset
-from agrad.errors import DataError
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "digits.npz")
 
@@ -52,8 +51,6 @@ def load_digits(*, dtype: str = "float32") -> ClassificationData:
     dtype = float_name(dtype)
     arrays = read_npz(FILE, required=("images", "labels"))
     images, y = arrays["images"], arrays["labels"].astype(np.int64)
-    if images.shape != (1797, 8, 8) or y.shape != (1797,):
-        raise DataError(f"{FILE!r}: expected 1797 images of 8 x 8, found {images.shape}. Install agrad again.")
     held = np.zeros(y.shape, dtype=bool)
     for digit in range(10):
         held[np.flatnonzero(y == digit)[2::5]] = True
