@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
@@ -10,23 +10,12 @@ from scipy.sparse import issparse
 from sklearn import get_config
 
 import agrad
+from agrad.backends.base import DeviceSpec
 from agrad.errors import ConfigurationError
+from agrad.train import batches
 
 DTYPES = ("float64", "float32")
 """The dtypes that estimators compute in; the first one for input of any other."""
-
-
-class DeviceSpec(NamedTuple):
-    """A backend and a device of it."""
-
-    backend: str
-    device: Any
-
-    def put(self, array: Any) -> Any:
-        """Return a plain array here."""
-        if self.backend == "numpy" and type(array) is np.ndarray:
-            return array
-        return agrad.asarray(array, backend=self.backend, device=self.device).raw
 
 
 def dispatched(array: Any) -> bool:
@@ -36,8 +25,14 @@ def dispatched(array: Any) -> bool:
 
 def place_of(array: Any) -> DeviceSpec:
     """Return the backend and device of an array."""
-    tensor = agrad.asarray(array)
-    return DeviceSpec(tensor.backend, tensor.device)
+    return batches.place_of(agrad.asarray(array))
+
+
+def placed(array: Any, place: DeviceSpec) -> Any:
+    """Return a plain array on a backend and device."""
+    if place.backend.name == "numpy" and type(array) is np.ndarray:
+        return array
+    return agrad.asarray(array, backend=place.backend.name, device=place.device).raw
 
 
 def place_for(array: Any, backend: str | None, device: Any) -> DeviceSpec:
@@ -79,21 +74,15 @@ def rows(array: Any, where: slice | np.ndarray) -> Any:
         return array[where, ...]
     if isinstance(array, np.ndarray):
         return np.take(array, where, axis=0)
-    return agrad.take(array, place_of(array).put(where), axis=0)
+    return agrad.take(array, placed(where, place_of(array)), axis=0)
 
 
-class Result(NamedTuple):
-    """Library and device of results, as of the input."""
+def home(array: Any) -> DeviceSpec | None:
+    """Return the backend and device of results for an input; None for NumPy, unless it is ``dispatched``."""
+    return place_of(array) if dispatched(array) else None
 
-    place: DeviceSpec | None
 
-    @classmethod
-    def like(cls, array: Any) -> Result:
-        """Return the backend of results for an input: NumPy unless it is ``dispatched``."""
-        return cls(place_of(array) if dispatched(array) else None)
-
-    def give(self, value: Any) -> Any:
-        """Return an array of any library in the library of the input."""
-        if self.place is not None:
-            return self.place.put(value)
-        return np.asarray(agrad.asarray(value).numpy())
+def as_input(value: Any, array: Any) -> Any:
+    """Return an array of any library in the library of an input."""
+    place = home(array)
+    return np.asarray(agrad.asarray(value).numpy()) if place is None else placed(value, place)

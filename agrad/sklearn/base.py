@@ -18,10 +18,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 import agrad
+from agrad.backends.base import DeviceSpec
 from agrad.errors import AnomalyError, ConfigurationError, DataError
 from agrad.faces import complete_docstring
 from agrad.nn import Module
-from agrad.sklearn.arrays import DeviceSpec, Result, dtype_name, dtypes_for, host, place_for, rows
+from agrad.sklearn.arrays import dtype_name, dtypes_for, home, host, place_for, rows
 from agrad.sklearn.training import Examples, Training, predicted
 from agrad.train.hooks import Callback
 from agrad.train.loop import evaluating
@@ -82,7 +83,7 @@ class Estimator(BaseEstimator):
     module_: Module
     _training: Training
     _place: DeviceSpec
-    _inputs: Result
+    _inputs: DeviceSpec | None
 
     def _take(self, parameters: dict[str, Any]) -> None:
         """Set the parameters of ``__init__``, which are its local names."""
@@ -199,7 +200,7 @@ class Estimator(BaseEstimator):
         fresh = not hasattr(self, "module_") or not (self.warm_start or incremental)
         X, y = self._checked(X, y, reset=fresh)
         dtype = dtype_name(X)
-        self._inputs = Result.like(X)
+        self._inputs = home(X)
         check_consistent_length(X, y)
         weights = self._checked_weights(sample_weight, X, dtype)
         targets = self._targets(host(y), fresh, incremental, dtype)
@@ -212,7 +213,7 @@ class Estimator(BaseEstimator):
             self._begin(X, place, dtype)
         elif place != self._place:
             self._place = place
-            self.module_.to(place.backend).to(place.device)
+            self.module_.to(place.backend.name).to(place.device)
             self._training = self._trained(self.module_, place)
         elif not incremental:
             self._training = self._trained(self.module_, place)
@@ -349,7 +350,7 @@ class Estimator(BaseEstimator):
     def _given(self, X: Any, method: str) -> agrad.Tensor:
         """Return the network outputs for the inputs of a method."""
         check_is_fitted(self, "module_")
-        if get_config()["array_api_dispatch"] and Result.like(X) != self._inputs:
+        if get_config()["array_api_dispatch"] and home(X) != self._inputs:
             raise DataError(
                 f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same device "
                 "as those passed to fit(). Move them to that device, or fit again."

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 import agrad
 from agrad import nn
 from agrad.errors import DataError
-from agrad.sklearn.arrays import Result
+from agrad.sklearn.arrays import as_input, dispatched
 
 
 class Classifier(ClassifierMixin):
@@ -126,13 +126,12 @@ class Classifier(ClassifierMixin):
             Classes of shape (n,), or 0 and 1 of shape (n, labels).
         """
         codes = self._codes(self._given(X, "predict"))
-        result = Result.like(X)
         if self._multilabel:
-            return result.give(codes)
-        if result.place is None or self.classes_.dtype.kind not in "biuf":
+            return as_input(codes, X)
+        if not dispatched(X) or self.classes_.dtype.kind not in "biuf":
             return self.classes_[codes.numpy()]
         classes = agrad.asarray(self.classes_, backend=codes.backend, device=codes.device)
-        return result.give(agrad.take(classes, codes, axis=0))
+        return as_input(agrad.take(classes, codes, axis=0), X)
 
     def decision_function(self, X: Any) -> Any:
         """Return the logits.
@@ -147,7 +146,7 @@ class Classifier(ClassifierMixin):
         array
             Array of shape (n, classes), or (n,) for two classes: positive for the second.
         """
-        return Result.like(X).give(self._logits(self._given(X, "decision_function")))
+        return as_input(self._logits(self._given(X, "decision_function")), X)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes, in the order of ``classes_``.
@@ -162,7 +161,7 @@ class Classifier(ClassifierMixin):
         array
             Array of shape (n, classes). Each of several labels has a separate probability.
         """
-        return Result.like(X).give(self._probabilities(self._given(X, "predict_proba")))
+        return as_input(self._probabilities(self._given(X, "predict_proba")), X)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities of the classes.
@@ -179,7 +178,7 @@ class Classifier(ClassifierMixin):
         """
         found = self._probabilities(self._given(X, "predict_log_proba"))
         with np.errstate(divide="ignore"):
-            return Result.like(X).give(agrad.log(found))
+            return as_input(agrad.log(found), X)
 
     def _score_of(self, X: Any, targets: np.ndarray, weights: np.ndarray | None) -> float:
         """Return the accuracy on checked data."""
@@ -242,7 +241,7 @@ class Regressor(RegressorMixin):
             Array of shape (n,), or (n, outputs).
         """
         found = self._numbers(self._given(X, "predict"))
-        return Result.like(X).give(agrad.reshape(found, (-1,)) if self.n_outputs_ == 1 else found)
+        return as_input(agrad.reshape(found, (-1,)) if self.n_outputs_ == 1 else found, X)
 
     def _score_of(self, X: Any, targets: np.ndarray, weights: np.ndarray | None) -> float:
         """Return the coefficient of determination on checked data."""

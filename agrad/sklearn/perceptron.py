@@ -9,10 +9,10 @@ import numpy as np
 
 import agrad
 from agrad import nn, optim, random
+from agrad.backends.base import DeviceSpec
 from agrad.errors import DataError
 from agrad.expect import one_of
 from agrad.nn import Module
-from agrad.sklearn.arrays import DeviceSpec
 from agrad.sklearn.base import Estimator, check_number
 from agrad.sklearn.training import Examples
 
@@ -65,7 +65,7 @@ class Perceptron(Estimator):
     def _network(self, X: Any, outputs: int, place: DeviceSpec, dtype: str) -> Module:
         layers: list[Any] = []
         width = X.shape[1]
-        kept: dict[str, Any] = {"dtype": getattr(agrad, dtype), "backend": place.backend, "device": place.device}
+        kept: dict[str, Any] = {"dtype": getattr(agrad, dtype), "backend": place.backend.name, "device": place.device}
         # dropout draws separately, so that the weights are drawn as without it
         rng = random.Generator(int(self._random.randint(2**31 - 1))) if self.dropout else None
         factor = 2 if self.activation == "logistic" else 6

@@ -10,10 +10,11 @@ from scipy.sparse import issparse
 
 import agrad
 from agrad import nn, optim, random
+from agrad.backends.base import DeviceSpec
 from agrad.data.classification import standardisation
 from agrad.faces import complete_docstring
 from agrad.nn import Module
-from agrad.sklearn.arrays import DeviceSpec, host
+from agrad.sklearn.arrays import host, placed
 from agrad.sklearn.base import Estimator, check_number
 from agrad.sklearn.kinds import Classifier, Regressor
 from agrad.sklearn.wrapping import Network
@@ -105,7 +106,7 @@ class Table(Network):
     def _network(self, X: Any, outputs: int, place: DeviceSpec, dtype: str) -> Module:
         numbers = X.toarray() if issparse(X) else host(X)
         mean, scale = standardisation(numbers, type(self).__name__)
-        made = {"dtype": getattr(agrad, dtype), "backend": place.backend, "device": place.device}
+        made = {"dtype": getattr(agrad, dtype), "backend": place.backend.name, "device": place.device}
         body = tabular.network(
             numbers.shape[1],
             tuple(self._value("hidden_layer_sizes")),
@@ -187,7 +188,7 @@ class TableClassifier(Classifier, Table):
 
     def _score_of(self, X: Any, targets: np.ndarray, weights: np.ndarray | None) -> float:
         """Return minus the loss, which also judges networks of equal accuracy."""
-        loss = self._objective(self._raw(X), (agrad.asarray(self._place.put(targets)), None))
+        loss = self._objective(self._raw(X), (agrad.asarray(placed(targets, self._place)), None))
         return -float(loss.item())
 
 

@@ -13,8 +13,9 @@ from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 import agrad
+from agrad.backends.base import DeviceSpec
 from agrad.nn import Module
-from agrad.sklearn.arrays import DeviceSpec, rows
+from agrad.sklearn.arrays import placed, rows
 from agrad.train import Trainer
 from agrad.train.batches import Feed, place_of
 from agrad.train.examples import Arrays
@@ -68,7 +69,7 @@ class Examples(Arrays):
 
 def dense(x: Any, place: DeviceSpec) -> Any:
     """Return rows as an array on a backend and device."""
-    return place.put(x.toarray() if issparse(x) else x)
+    return placed(x.toarray() if issparse(x) else x, place)
 
 
 class Training:
@@ -116,7 +117,8 @@ class Training:
 
         def put(vector: np.ndarray) -> None:
             for p, start, stop in zip(parameters, places, places[1:], strict=False):
-                p.assign(agrad.asarray(self.place.put(vector[start:stop].reshape(p.shape).astype(p.dtype.name))).raw)
+                values = vector[start:stop].reshape(p.shape).astype(p.dtype.name)
+                p.assign(agrad.asarray(placed(values, self.place)).raw)
 
         def function(vector: np.ndarray) -> tuple[float, np.ndarray]:
             put(vector)

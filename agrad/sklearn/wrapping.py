@@ -9,9 +9,9 @@ from typing import Any
 
 import agrad
 from agrad import nn, optim
+from agrad.backends.base import DeviceSpec
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.nn import Module
-from agrad.sklearn.arrays import DeviceSpec
 from agrad.sklearn.base import Estimator, check_number
 from agrad.train.step import unreduced
 
@@ -72,11 +72,11 @@ class Network(Estimator):
         if isinstance(self.module, Module):
             module = copy.deepcopy(self.module)
         else:
-            with self._drawing(), agrad.use_backend(place.backend, place.device):
+            with self._drawing(), agrad.use_backend(place.backend.name, place.device):
                 module = self.module(X.shape[1] if X.ndim == 2 else tuple(X.shape[1:]), outputs)
             if not isinstance(module, Module):
                 raise OperandError(f"module must return a Module, got {type(module).__name__}")
-        return module.to(place.backend).to(place.device).to(dtype=dtype)
+        return module.to(place.backend.name).to(place.device).to(dtype=dtype)
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:
