@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agrad.cli.selection import DeviceSpec
+from agrad.backends.base import DeviceSpec
 from agrad.cli.sources import Dataset, Description
 from agrad.cli.tasks import confusion, measure
 from agrad.data.order import DRAWS, permutation

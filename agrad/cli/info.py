@@ -6,7 +6,8 @@ import argparse
 import sys
 
 import agrad
-from agrad.cli.selection import chosen, device_name
+from agrad.backends.base import device_name
+from agrad.cli.selection import chosen, source
 from agrad.errors import BackendUnavailableError, DeviceUnavailableError
 
 INSTALLED = "installed; agrad info --check imports it and lists its devices"
@@ -19,7 +20,7 @@ def run_info(args: argparse.Namespace) -> int:
     line = ""
     try:
         with chosen(args.backend, args.device) as place:
-            line = f"selected: {place.backend.name} on {place.device_name} (by {place.why})"
+            line = f"selected: {place.backend.name} on {place.device_name} (by {source(args.backend)})"
     except (BackendUnavailableError, DeviceUnavailableError) as error:
         failure = error
     rows = [

@@ -12,10 +12,10 @@ import numpy as np
 
 import agrad
 from agrad import nn, optim, random
+from agrad.backends.base import DeviceSpec
 from agrad.cli import config as configs
 from agrad.cli import sources
 from agrad.cli.config import Config, is_table
-from agrad.cli.selection import DeviceSpec
 from agrad.cli.sources import Dataset, Description, check_settings, check_source
 from agrad.data import TableEncoder
 from agrad.data.classification import encodes

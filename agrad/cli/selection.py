@@ -5,21 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 import agrad
 from agrad.backends import selected
-from agrad.backends.base import DeviceSpec as BaseSpec
-from agrad.backends.base import device_name
-
-__all__ = ["DeviceSpec", "chosen", "device_name"]
+from agrad.backends.base import DeviceSpec
 
 
-@dataclass(frozen=True)
-class DeviceSpec(BaseSpec):
-    """A backend, one of its devices, and the source of the selection."""
-
-    why: str
+def source(backend: str | None) -> str:
+    """Return what selects the backend, for ``--backend``."""
+    return "--backend" if backend is not None else "AGRAD_BACKEND" if os.environ.get("AGRAD_BACKEND") else "the default"
 
 
 @contextmanager
@@ -28,14 +22,12 @@ def chosen(backend: str | None, device: str | None) -> Iterator[DeviceSpec]:
 
     Raises ``BackendUnavailableError`` or ``DeviceUnavailableError``; no other is tried instead.
     """
-    default = os.environ.get("AGRAD_BACKEND")
-    why = "--backend" if backend is not None else "AGRAD_BACKEND" if default else "the default"
-    if device is None and backend is not None and backend == default:
+    if device is None and backend is not None and backend == os.environ.get("AGRAD_BACKEND"):
         device = os.environ.get("AGRAD_DEVICE") or None
     with ExitStack() as stack:
         if backend is not None or device is not None:
             stack.enter_context(agrad.use_backend(agrad.get_backend() if backend is None else backend, device))
-        place = DeviceSpec(selected().backend, selected().device, why)
+        place = DeviceSpec(selected().backend, selected().device)
         if place.backend.name == "cupy":
             # CuPy launches on its current device, not on that of the arrays
             stack.enter_context(place.backend.device(place.device))

@@ -10,7 +10,7 @@ import numpy as np
 
 import agrad
 from agrad import nn
-from agrad.cli.selection import DeviceSpec
+from agrad.backends.base import DeviceSpec
 from agrad.cli.sources import Description
 from agrad.train import metrics
 from agrad.train.batches import Feed

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from agrad.backends.base import DeviceSpec
 from agrad.cli import config as configs
 from agrad.cli import models, report, sources
 from agrad.cli.importance import leaks
 from agrad.cli.observers import Log, Plot, on_terminal
 from agrad.cli.outputs import check_output
 from agrad.cli.scores import details, summary
-from agrad.cli.selection import DeviceSpec, chosen
+from agrad.cli.selection import chosen
 from agrad.cli.tasks import Scores, loss_of, measure, metrics_of
 from agrad.cli.terminal import complain, say
 from agrad.errors import AnomalyError, ConfigurationError, DataError

@@ -11,10 +11,11 @@ import pytest
 from cli_files import mnist
 
 import agrad
+from agrad.backends.base import device_name
 from agrad.cli import main
 from agrad.cli import train as trains
 from agrad.cli.observers import on_terminal
-from agrad.cli.selection import chosen, device_name
+from agrad.cli.selection import chosen
 from agrad.nn import checkpoint
 from agrad.train.display import Bar, Lines
 

@@ -11,10 +11,10 @@ import pytest
 import agrad
 from agrad import data
 from agrad.backends import selected
+from agrad.backends.base import DeviceSpec
 from agrad.cli import config as configs
 from agrad.cli import models, options, sources, tasks
 from agrad.cli import train as trains
-from agrad.cli.selection import DeviceSpec
 from agrad.errors import AnomalyError, ConfigurationError, DataError
 from agrad.nn import checkpoint
 from agrad.train import Callback, batches, loop
@@ -74,7 +74,7 @@ class Collector(Callback):
 def make(*words, observers=(), place=None):
     args = options.parser().parse_args(["train", *words])
     here = selected()
-    return trains.Run(args, place or DeviceSpec(here.backend, here.device, "test"), observers)
+    return trains.Run(args, place or DeviceSpec(here.backend, here.device), observers)
 
 
 def trained(*words, place=None):
@@ -133,7 +133,7 @@ def test_batches_gathered_on_the_host_are_the_same_ones(backend, blobs, monkeypa
 
 
 def test_a_set_is_resident_where_it_takes_at_most_its_share(monkeypatch):
-    here = DeviceSpec(selected().backend, None, "test")
+    here = DeviceSpec(selected().backend, None)
     X, y = np.zeros((100, 3)), np.zeros(100, dtype=np.int64)
     for free, resident in (
         (2 * (X.nbytes + y.nbytes), True),
@@ -157,7 +157,7 @@ def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, mo
 
     monkeypatch.setattr(loop, "INTERVAL", 4)
     monkeypatch.setattr(loop, "SECONDS", 1e9)
-    place = DeviceSpec(dataclasses.replace(here.backend, to_host=to_host), here.device, "test")
+    place = DeviceSpec(dataclasses.replace(here.backend, to_host=to_host), here.device)
     run = make("--data", blobs, *SMALL, "--epochs", "2", place=place)
     steps, inside = loop.Loop._step, []
 
