@@ -77,7 +77,10 @@ def rows(array: Any, where: slice | np.ndarray) -> Any:
     return agrad.take(array, placed(where, place_of(array)), axis=0)
 
 
-def home(array: Any) -> DeviceSpec | None:
+    """Return the backend and device of results for an input; None for NumPy arrays.
+
+    They are those of the input only if it is ``dispatched``.
+    """
     """Return the backend and device of results for an input; None for NumPy, unless it is ``dispatched``."""
     return place_of(array) if dispatched(array) else None
 
