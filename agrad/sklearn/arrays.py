@@ -10,9 +10,9 @@ from scipy.sparse import issparse
 from sklearn import get_config
 
 import agrad
-from agrad.backends.base import DeviceSpec
 from agrad.errors import ConfigurationError
 from agrad.train import batches
+from agrad.train.batches import DeviceSpec
 
 DTYPES = ("float64", "float32")
 """The dtypes that estimators compute in; the first one for input of any other."""
@@ -77,11 +77,11 @@ def rows(array: Any, where: slice | np.ndarray) -> Any:
     return agrad.take(array, placed(where, place_of(array)), axis=0)
 
 
+def home(array: Any) -> DeviceSpec | None:
     """Return the backend and device of results for an input; None for NumPy arrays.
 
     They are those of the input only if it is ``dispatched``.
     """
-    """Return the backend and device of results for an input; None for NumPy, unless it is ``dispatched``."""
     return place_of(array) if dispatched(array) else None
 
 

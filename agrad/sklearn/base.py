@@ -18,12 +18,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 import agrad
-from agrad.backends.base import DeviceSpec
 from agrad.errors import AnomalyError, ConfigurationError, DataError
 from agrad.faces import complete_docstring
 from agrad.nn import Module
 from agrad.sklearn.arrays import dtype_name, dtypes_for, home, host, place_for, rows
 from agrad.sklearn.training import Examples, Training, predicted
+from agrad.train.batches import DeviceSpec
 from agrad.train.hooks import Callback
 from agrad.train.loop import evaluating
 

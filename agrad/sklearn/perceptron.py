@@ -9,12 +9,12 @@ import numpy as np
 
 import agrad
 from agrad import nn, optim, random
-from agrad.backends.base import DeviceSpec
 from agrad.errors import DataError
 from agrad.expect import one_of
 from agrad.nn import Module
 from agrad.sklearn.base import Estimator, check_number
 from agrad.sklearn.training import Examples
+from agrad.train.batches import DeviceSpec
 
 ACTIVATIONS = {"identity": nn.Identity, "logistic": nn.Sigmoid, "tanh": nn.Tanh, "relu": nn.ReLU}
 LOWEST_RATE = 1e-6

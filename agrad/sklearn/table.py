@@ -10,7 +10,6 @@ from scipy.sparse import issparse
 
 import agrad
 from agrad import nn, optim, random
-from agrad.backends.base import DeviceSpec
 from agrad.data.classification import standardisation
 from agrad.faces import complete_docstring
 from agrad.nn import Module
@@ -19,6 +18,7 @@ from agrad.sklearn.base import Estimator, check_number
 from agrad.sklearn.kinds import Classifier, Regressor
 from agrad.sklearn.wrapping import Network
 from agrad.train import tabular
+from agrad.train.batches import DeviceSpec
 
 
 def chosen(n: int, *given: int | None) -> dict[str, Any]:

@@ -13,11 +13,10 @@ from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 import agrad
-from agrad.backends.base import DeviceSpec
 from agrad.nn import Module
 from agrad.sklearn.arrays import placed, rows
 from agrad.train import Trainer
-from agrad.train.batches import Feed, place_of
+from agrad.train.batches import DeviceSpec, Feed, place_of
 from agrad.train.examples import Arrays
 from agrad.train.step import Step
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import agrad
 from agrad import nn, optim
-from agrad.backends.base import DeviceSpec
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 from agrad.nn import Module
 from agrad.sklearn.base import Estimator, check_number
+from agrad.train.batches import DeviceSpec
 from agrad.train.step import unreduced
 
 
