@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -155,6 +156,15 @@ def place(backend: str) -> Any:
     """Return a function that moves a NumPy array to the test's backend and device."""
     here = selected()
     return lambda array: array if backend == "numpy" else here.backend.from_host(array, here.device)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _programs_of_jax() -> Iterator[None]:
+    """Free what JAX compiled for a module, where JAX_COMPILATION_CACHE_DIR keeps it: all tests together need 5 GB."""
+    yield
+    jax = sys.modules.get("jax")
+    if jax is not None and jax.config.jax_compilation_cache_dir:
+        jax.clear_caches()
 
 
 def pytest_collection_finish() -> None:
