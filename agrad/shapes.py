@@ -173,7 +173,7 @@ def fill_index(index: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
 
 
 class PartAxis(NamedTuple):
-    """The positions ``start + k * step`` of a part along an axis, for ``k`` below ``length``.
+    """Positions ``start + k * step`` of a part along an axis, ``k`` below ``length``.
 
     part_axis: the axis of the part, -1 if it has none.
     """
@@ -189,7 +189,10 @@ class PartAxis(NamedTuple):
 
 
 def axes_of_part(index: tuple[Any, ...], shape: tuple[int, ...]) -> list[PartAxis] | None:
-    """Return the positions of a part along each axis, or None if the index is not numbers and slices only."""
+    """Return the positions of a part along each axis, or None.
+
+    None stands for an index with other entries than numbers, slices, None and an ellipsis.
+    """
     if not all(entry is None or entry is Ellipsis or type(entry) in (int, slice) for entry in index):
         return None
     named = sum(type(entry) in (int, slice) for entry in index)

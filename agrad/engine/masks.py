@@ -38,7 +38,7 @@ class Used:
 
     @property
     def by_value(self) -> bool:
-        """True if the unused elements are those with the cotangent 0, and the Booleans are not computed yet."""
+        """True if elements with the cotangent 0 are unused, and no Booleans are computed."""
         return self.array is None and not self.exact and not self.sources
 
     def value(self) -> Any:

@@ -8,7 +8,7 @@ Values = tuple[Any, ...]
 
 
 def picker(places: Sequence[int | Sequence[int]]) -> Callable[[Sequence[Any]], Any]:
-    """Return the function that selects the entries of a tuple, or of a list, at ``places``.
+    """Return the function that selects the entries of a sequence at ``places``.
 
     A sequence of indices selects a tuple: ``picker([0, [1, 2]])((5, 6, 7))`` is ``(5, (6, 7))``.
     """

@@ -194,7 +194,7 @@ _KERNELS = Memo(_kernel_of)
 def loss_by_kernel(
     logits: Any, labels: Any, reduction: Reduction, ignore: int | None = None, smoothing: float = 0.0
 ) -> Any:
-    """Return the loss for logits of shape (..., c), or None if the backend has no kernel for the arrays."""
+    """Return the loss for logits of shape (..., c), or None without a kernel."""
     x = logits
     while isinstance(x, Tensor):
         x = x.data
@@ -267,7 +267,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean")
 
 
 def loss_of_labels(logits: Any, labels: Any, reduction: Reduction) -> Any:
-    """Return the cross entropy with labels of the shape of the logits without their last axis."""
+    """Return the cross entropy of logits of shape (..., c) with labels (...)."""
     shape = logits.shape
     if len(shape) != 2:
         logits, labels = reshape(logits, (-1, shape[-1])), reshape(labels, (-1,))

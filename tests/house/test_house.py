@@ -36,7 +36,7 @@ BUDGETS = {
     "testing": 852,
     "train": 2104,
     "transforms": 2733,
-    "kernels": 2816,
+    "kernels": 2819,
     "parallel": 479,
 }
 """Lines of code a folder may have, without docstrings, comments and blank lines. docs/decisions/29 says what

@@ -89,7 +89,7 @@ def _without_powers(instruction: Instruction, program: Program) -> list[Instruct
 
 
 def with_fewer_factors(program: Program) -> Program:
-    """Multiply numbers in advance if one is a sign or a power of two, and add the parts of one slice before the others.
+    """Multiply exact factors in advance, and add the parts of one slice first.
 
     ``-(2 * x)`` becomes ``-2 * x``, and ``(3 * x) * -y`` becomes ``(-3 * x) * y``. A factor has the same effect before
     and after a rounding, unless a result on the way overflows or is subnormal.

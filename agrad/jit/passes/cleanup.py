@@ -105,7 +105,7 @@ def with_constants_folded(program: Program) -> Program:
 
 
 def values_of_constants(instruction: Instruction, known: dict[Variable, Any]) -> dict[Variable, Any]:
-    """Return the values of an instruction's outputs, from the known values of its operands."""
+    """Return the values of an instruction's outputs from those of its operands."""
     ready = instruction.replaced(known)
     return instruction.values_of(instruction.operation.evaluate(ready.operands, ready.settings))
 

@@ -176,7 +176,7 @@ class _Fitting:
         return (self.broadcasts or self.reduction is None) and not self.is_reshape and not self.is_sum
 
     def of_rows(self, split: int, shape: tuple[int, ...], made: Mapping[Variable, Splits]) -> bool | None:
-        """Return True for a result of rows, False for a total or a sum of slices, otherwise None.
+        """Return True for a result of rows, False for a sum over rows, otherwise None.
 
         shape: the shape of the group.
         """

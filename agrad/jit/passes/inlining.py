@@ -49,7 +49,7 @@ class ViewLayouts(dict[Variable, Any]):
         return np.empty(v.shape, np.uint8)
 
     def add(self, instruction: Instruction) -> bool | None:
-        """Add the result of a view, and return True if it would be a copy; None for other instructions."""
+        """Add the result of a view, and return True if it is a copy, None for no view."""
         if len(instruction.results) != 1 or not instruction.operation.is_view or not instruction.arrays:
             return None
         below = self[instruction.arrays[0]]

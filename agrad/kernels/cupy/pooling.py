@@ -15,8 +15,8 @@ Steps = tuple[int, ...]
 _C_TYPES = {"f": "float", "d": "double"}
 
 
-def pooling_source(real: str, axes: int) -> str:
-    """Return the kernels for a number of pooled axes, the last ones of contiguous arrays."""
+def _positions_source(real: str, axes: int) -> str:
+    """Return the functions from an element's number to its position in a window."""
     return f"""
 typedef {real} T;
 typedef long long I;
@@ -39,7 +39,12 @@ __device__ inline I offset(const Windows& w, const I* window, I tap) {{
     for (int a = 0; a < {axes}; a++) place = place * w.in[a] + window[a] * w.stride[a] + at[a] * w.dilation[a];
     return place;
 }}
+"""
 
+
+def pooling_source(real: str, axes: int) -> str:
+    """Return the kernels for the last axes of contiguous arrays."""
+    return f"""{_positions_source(real, axes)}
 extern "C" __global__ void max_pool(const Windows w, const T* x, T* y, I size) {{
     for (I i = (I)blockIdx.x * {THREADS} + threadIdx.x; i < size; i += gridDim.x * {THREADS}ll) {{
         I window[{axes}];

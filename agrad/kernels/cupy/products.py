@@ -360,7 +360,7 @@ class Lt:
         return self.known[key]
 
     def adds_before_rounding(self, dtype: np.dtype) -> bool:
-        """Return True if a float32 bias is added before a product is rounded to the dtype of its factors.
+        """Return True if a float32 bias is added before the product is rounded.
 
         cuBLASLt documents only a bias of the dtype of the result. This is computed on the device once.
         """

@@ -134,7 +134,7 @@ ELEMENTWISE = {
 
 
 def masked(name: str, by_value: bool) -> Elementwise:
-    """Return a rule of ``ELEMENTWISE`` that returns 0 for unused elements instead of infinity or NaN.
+    """Return a rule of ``ELEMENTWISE`` with 0 for unused elements that are not finite.
 
     by_value: elements whose cotangent ``g`` is 0 are unused. Otherwise, the first input is ``used``.
     """

@@ -43,7 +43,7 @@ def _reduced(xp: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def by_library(xp: Any, name: str, form: Callable[[Any, Any], Any], x: Any) -> Any:
-    """Return a function of one argument, by SciPy for NumPy arrays: the generic form makes a hundred calls."""
+    """Return a function of one argument, for NumPy arrays by SciPy, in one call."""
     words = getattr(xp, "special", None) if isinstance(x, np.ndarray) else None
     own = None if words is None else words.find(name)
     return form(xp, x) if own is None else own(x)

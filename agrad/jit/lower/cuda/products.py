@@ -28,7 +28,7 @@ from agrad.kernels.cupy.products import current_lt, gemm, positive_bits, tensor_
 
 
 def epilogues_where_available(program: Program) -> Program:
-    """Run the passes ``with_epilogues`` and ``with_narrow_results`` if cuBLASLt is available."""
+    """Run the passes for products of cuBLASLt, if it is available."""
     if program.backends() != {"cupy"} or current_lt().absent:
         return program
     return with_narrow_results(with_epilogues(program), current_lt().adds_before_rounding)

@@ -144,7 +144,7 @@ class Streams:
             self._last, self._thread = now, threading.get_ident()
 
     def capture(self, run: Callable[[], None]) -> Callable[[Any], None]:
-        """Capture the work that ``run`` launches, and return a function that launches it on a stream.
+        """Return a function that launches, on a stream, the captured work of ``run``.
 
         The capture itself does not do the work. Raises ``Unchosen`` for a product without an algorithm.
         """
