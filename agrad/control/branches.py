@@ -6,12 +6,22 @@ from typing import Any
 
 from agrad.control.bodies import compiled
 from agrad.control.derived import mapped, ones_like, pulled, pushed
-from agrad.control.steps import ControlFlow, constant_of, or_zeros, program_of, shared_constants, typed
+from agrad.control.steps import (
+    ControlFlow,
+    constant_of,
+    may_raise,
+    of_members,
+    or_zeros,
+    program_of,
+    shared_constants,
+    typed,
+)
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.namespaces import namespace_of
-from agrad.jit.program import Instruction, Variable, interpret, variable_like
+from agrad.engine.tensor import strip_constant_levels
+from agrad.jit.program import Variable, interpret, variable_like
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call, differentiable, wrapped
 from agrad.transforms.custom import stop_gradient
@@ -102,15 +112,12 @@ class Switch(ControlFlow):
         return Switch(self.name, [found.body.program for found in run], body.inputs(), results), wanted
 
     def _all_branches(self, level: Batch, flags: Sequence[bool], leaves: Values) -> list[Any]:
-        which, *operands = [level.wrap(x) if m else x for x, m in zip(leaves, flags, strict=True)]
+        which = level.wrap(leaves[0])
         outs: list[Any] = []
-        for k, program in enumerate(self.programs):
+        for k in range(len(self.programs)):
             last = k == len(self.programs) - 1
             chosen = which <= 0 if k == 0 else which >= k if last else which == k
-            if any(map(_may_raise, program.instructions)):
-                found = self._of_members(k, level, chosen, flags, leaves)
-            else:
-                found = interpret(program, operands)
+            found = self._of_members(k, level, chosen, flags, leaves)
             given, count = lift_all([chosen, *outs, *found]), len(outs)
             xp = namespace_of(given)
             outs = [xp.where(given[0], given[1 + count + i], given[1 + i]) for i in range(count)] or found
@@ -119,21 +126,19 @@ class Switch(ControlFlow):
     def _of_members(self, k: int, level: Batch, chosen: Any, flags: Sequence[bool], leaves: Values) -> list[Any]:
         """Return the results of a branch for its own batch elements, and any values for the others.
 
-        The other elements use the operands of an element that takes the branch, because their own values could raise.
-        If no element takes the branch, it does not run.
+        If no element takes the branch, a branch that could raise does not run.
         """
-        members = level.members
-        made = self.once(("members", k, members, tuple(flags)), self._or_nothing, k, flags, members)
-        chosen, which, *operands = lift_all([chosen.data, *leaves])
-        xp = namespace_of([chosen])
-        one = xp.argmax(xp.astype(chosen, which.dtype), axis=0, keepdims=True)
-        given = [xp.astype(xp.any(chosen), which.dtype)]
-        for x, m in zip(operands, flags[1:], strict=True):
-            if m:
-                mine = xp.reshape(chosen, (members, *[1] * (len(x.shape) - 1)))
-                x = xp.where(mine, x, stop_gradient(xp.take(x, one, axis=0)))
-            given.append(x)
-        return wrapped(level, call(made, lift_all(given)))
+        program, members = self.programs[k], level.members
+        (mine, *leaves) = lift_all([strip_constant_levels(chosen).data, *leaves])
+        operands = of_members(program, mine, leaves[1:], flags[1:])
+        some = namespace_of([mine]).any(mine)
+        if may_raise(program):
+            made = self.once(("members", k, members, tuple(flags)), self._or_nothing, k, flags, members)
+            which = namespace_of([mine]).astype(some, leaves[0].dtype)
+            return wrapped(level, call(made, lift_all([which, *operands])))
+        xp = namespace_of([mine, *operands])
+        shared = [x if m else xp.where(some, x, stop_gradient(x)) for x, m in zip(operands, flags[1:], strict=True)]
+        return interpret(program, wrapped(level, shared, flags[1:]))
 
     def _or_nothing(self, k: int, flags: Sequence[bool], members: int) -> "Switch":
         """Return the choice between zeros and a branch for all batch elements."""
@@ -149,15 +154,6 @@ class Switch(ControlFlow):
 def _place(which: int, count: int) -> int:
     """Return the index of the nearest branch."""
     return min(max(which, 0), count - 1)
-
-
-def _may_raise(instruction: Instruction) -> bool:
-    operation = instruction.operation
-    if not operation.is_own:
-        return True
-    # an index without arrays was checked in the trace
-    checked = operation.variadic == "indices" and len(instruction.operands) == len(operation.arrays)
-    return operation.raises and not checked
 
 
 def _pullback(own: Switch, active: tuple[int, ...]) -> tuple[Switch, Switch, list[int]]:

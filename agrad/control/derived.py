@@ -137,23 +137,20 @@ def mapped(
     members: int,
     named: str,
     wanted: Sequence[int] = (),
-    finish: Callable[[list[Any], Sequence[Any]], Sequence[Any]] | None = None,
+    run: Callable[[Program, list[Any]], Sequence[Any]] = interpret,
 ) -> MappedBody:
     """Trace a program for all batch elements.
 
     ``flags`` is True for inputs whose first axis is the mapped axis. ``wanted`` are the outputs that must have it.
-    ``finish`` is a function of the inputs and outputs, Tensors inside ``vmap``, which returns other outputs.
+    ``run`` is a function of the program and its inputs, Tensors inside ``vmap``, which returns the outputs.
     """
     seen: list[bool] = []
 
     def function(given: list[Any]) -> list[Any]:
         level = Batch(members)  # newer than the trace
         wrapped = [level.wrap(x) if m else x for x, m in zip(given, flags, strict=True)]
-        outs: Sequence[Any] = interpret(program, wrapped)
-        if finish is not None:
-            outs = finish(wrapped, outs)
         found = []
-        for k, out in enumerate(outs):
+        for k, out in enumerate(run(program, wrapped)):
             out = strip_constant_levels(out) if isinstance(out, Tensor) else out
             is_mapped = isinstance(out, Tensor) and out.level is level
             if is_mapped:

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from agrad.backends import backend_of_type
-from agrad.control.bodies import Body, ProgramCall, compiled, invariant_part
+from agrad.backends import backend_of, backend_of_type
+from agrad.control.bodies import Body, ProgramCall, compiled, example, invariant_part
 from agrad.control.derived import MappedBody, active_outputs, mapped, pushed
 from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
@@ -19,6 +19,7 @@ from agrad.jit.passes.aliasing import Aliases
 from agrad.jit.program import Instruction, Program, Variable, variable_like
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Rules, Values, call, differentiable
+from agrad.transforms.custom import stop_gradient
 from agrad.transforms.trees import replaced
 
 
@@ -260,6 +261,41 @@ def with_axis(leaves: Values, flags: Sequence[bool], wide: Sequence[bool], membe
         namespace_of((x,)).broadcast_to(x, (members, *x.shape)) if w and not m else x
         for x, m, w in zip(leaves, flags, wide, strict=True)
     ]
+
+
+def may_raise(program: Program) -> bool:
+    """Return True if an instruction may raise an error because of values."""
+    return any(map(_may_raise, program.instructions))
+
+
+def _may_raise(instruction: Instruction) -> bool:
+    operation = instruction.operation
+    if not operation.is_own:
+        return True
+    # an index without arrays was checked in the trace
+    checked = operation.variadic == "indices" and len(instruction.operands) == len(operation.arrays)
+    return operation.raises and not checked
+
+
+def of_members(program: Program, mine: Any, values: Values, flags: Sequence[bool]) -> list[Any]:
+    """Return operands in which other batch elements have the values of the first that is in ``mine``.
+
+    A program may have no value, or no derivative of some order, for their own values. Its derivatives with respect to
+    these are 0.
+    """
+    (members,) = mine.shape
+    if not members:
+        return list(values)
+    xp = namespace_of([mine])
+    first = xp.argmax(xp.astype(mine, backend_of(example(mine)).xp.int64), axis=0, keepdims=True)
+    read = {v for i in program.instructions for v in i.reads()}
+    given = []
+    for x, m, v in zip(values, flags, program.inputs, strict=True):
+        if m and v in read:
+            among = xp.reshape(mine, (members, *[1] * (len(x.shape) - 1)))
+            x = xp.where(among, x, stop_gradient(xp.take(x, first, axis=0)))
+        given.append(x)
+    return given
 
 
 def mapped_carry(

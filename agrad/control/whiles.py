@@ -5,8 +5,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agrad.control.derived import mapped
-from agrad.control.steps import Counts, Loop, Step, mapped_carry, numpy_loop, shared_constants, typed, with_axis
+from agrad.control.steps import (
+    Counts,
+    Loop,
+    Step,
+    mapped_carry,
+    may_raise,
+    numpy_loop,
+    of_members,
+    shared_constants,
+    typed,
+    with_axis,
+)
 from agrad.engine.batching import Batch
+from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.tensor import strip_constant_levels
 from agrad.errors import NotDifferentiableError
@@ -116,13 +128,18 @@ class While(Loop):
             wide = [*wide[: counts.fixed], *[True] * counts.carried]
             every = list(range(counts.carried))
 
-            def chosen(given: list[Any], outs: Sequence[Any]) -> list[Any]:
-                (goes_on,) = interpret(condition, given)
+            def chosen(program: Program, given: list[Any]) -> list[Any]:
+                (goes_on,) = map(strip_constant_levels, interpret(condition, given))
                 before = given[counts.fixed :]
+                if may_raise(program):
+                    values = [strip_constant_levels(x.data) if m else x for x, m in zip(given, wide, strict=True)]
+                    mine, *values = lift_all([goes_on.data, *values])
+                    given = wrapped(goes_on.level, of_members(program, mine, values, wide), wide)
+                outs = interpret(program, given)
                 return [namespace.where(goes_on, new, old) for new, old in zip(outs, before, strict=True)]
 
-            def any_of(given: list[Any], outs: Sequence[Any]) -> list[Any]:
-                return [namespace.any(strip_constant_levels(outs[0]).data)]
+            def any_of(program: Program, given: list[Any]) -> list[Any]:
+                return [namespace.any(strip_constant_levels(interpret(program, given)[0]).data)]
 
             found = mapped(body, self.examples, wide, members, self.name, every, chosen)
             asked = mapped(condition, self.examples, wide, members, self.name, (), any_of).body.program

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from checker import assert_close, host
 from crossing import Row, each_row
-from modes import check_mapped, check_same, compare, loop, total
+from modes import check_mapped, check_same, compare, gradient, loop, total
 from refusals import fails
 
 import agrad
@@ -161,3 +161,59 @@ def test_a_branch_fails_for_no_batch_element_that_does_not_take_it(case: Row, pl
     second = agrad.hessian(total(f))
     compare(agrad.vmap(second)(xs), loop(second, [xs], (0,)), "second order", 1e-11)
     check_mapped(f, [place(MATRICES[:1])], wrap=agrad.jit)  # there are branches that nobody takes
+
+
+def of_trace(number: Any, other: Any = agrad.sin) -> Any:
+    """Return a branch for a trace above 4, where ``number`` of a matrix and a weight has all derivatives."""
+    return lambda w, a: agrad.cond(
+        agrad.linalg.trace(a) > 4, number, lambda w, a: agrad.sum(other(a) * w), w[()] - 1, a
+    )
+
+
+UNTAKEN: dict[str, Any] = {
+    "solve": of_trace(lambda w, a: agrad.sum(agrad.linalg.solve(a @ a.T, a * w))),
+    "eigenvectors": of_trace(lambda w, a: w * agrad.sum(agrad.linalg.eigh(a + a.T)[1][0, :] ** 2 * a)),
+    "singular vectors": of_trace(lambda w, a: w * agrad.sum(agrad.linalg.svd(a)[0] ** 2 * a)),
+    "determinant": of_trace(lambda w, a: w * agrad.linalg.slogdet(a)[1]),
+    "norm": of_trace(lambda w, a: agrad.linalg.vector_norm(a * w)),
+    "weight": of_trace(lambda w, a: agrad.sum(a) / w + agrad.sqrt(w)),
+    "weight that raises": of_trace(lambda w, a: agrad.sum(agrad.linalg.inv(a * w))),
+    "logarithm": of_trace(lambda w, a: agrad.log(agrad.sum(a) - 4) * w),
+    "switch": lambda w, a: agrad.switch(
+        agrad.astype(agrad.linalg.trace(a), agrad.int64) - 1,
+        [
+            lambda w, a: agrad.sum(w * a),
+            lambda w, a: w * agrad.sqrt(agrad.sum(a) - 1.5),
+            lambda w, a: w * agrad.linalg.vector_norm(a - agrad.linalg.inv(a)),
+            lambda w, a: w / agrad.linalg.det(a - 1),
+        ],
+        w,
+        a,
+    ),
+    "finished": lambda w, a: agrad.while_loop(
+        lambda s: agrad.linalg.trace(s[1]) > 2.5,
+        lambda s: (s[0] * w, agrad.linalg.inv(s[1]) * (s[0] / (2 + s[0]))),
+        (w[()] + agrad.sum(a), a),
+    )[1],
+}
+
+
+@each_row(UNTAKEN)
+def test_a_branch_has_no_derivative_for_batch_elements_that_do_not_take_it(case: Row, place: Any) -> None:
+    """In any order of transforms, derivatives of ``vmap`` are those of a loop, also if nobody takes the branch."""
+
+    def check(f: Any, xs: Any, *modes: str) -> None:
+        def looped(w: Any, xs: Any) -> Any:
+            rows = [agrad.tree.leaves(f(w, xs[(i, ...)])) for i in range(xs.shape[0])]
+            return [agrad.stack(list(parts)) for parts in zip(*rows, strict=True)]
+
+        with np.errstate(all="ignore"):
+            check_same(agrad.vmap(f, in_axes=(None, 0)), looped, xs, modes, 1e-9)
+
+    some, nobody = ([place(np.asarray(w)), place(xs)] for w, xs in ((1.5, MATRICES), (1.0, MATRICES[1:3])))
+    if case.name == "finished":  # a loop without reverse mode
+        check(case.value, some, "value", "tangent", "forward over forward")
+        return
+    check(case.value, some, "value", "forward over reverse", "reverse over forward", "reverse over reverse")
+    check(gradient(case.value), some, "gradient")
+    check(case.value, nobody, "reverse over reverse")
