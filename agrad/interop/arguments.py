@@ -414,6 +414,12 @@ def deliver(result: Any, out: Any, function: str, casting: str = "same_kind") ->
                 f"numpy.{function}: out must be a Tensor, got {described(out)}, which cannot hold a recorded or traced "
                 "result. Omit out= (for a += b write a = a + b), or begin with agrad.zeros(shape)."
             )
+        if not isinstance(out, np.ndarray):
+            raise rejects(
+                function,
+                f"out must be a Tensor or a NumPy array, got {described(out)}",
+                "Convert it: agrad.asarray(out)",
+            )
         out[...] = result.numpy()
         return out
     if not np.can_cast(np.dtype(result.dtype.name), np.dtype(out.dtype.name), casting):

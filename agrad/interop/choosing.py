@@ -7,6 +7,7 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
+from agrad.errors import described
 from agrad.interop.arguments import (
     Floating,
     alike,
@@ -200,7 +201,7 @@ def _target(a: Any, name: str) -> Tensor:
     if not isinstance(a, Tensor):
         raise rejects(
             name,
-            f"the target must be a Tensor, got {type(a).__name__}, which cannot record",
+            f"the target must be a Tensor, got {described(a)}, which cannot record",
             "Convert it first: agrad.asarray(a), or build the array with numpy.where or numpy.concatenate",
         )
     return a

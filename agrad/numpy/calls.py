@@ -27,6 +27,8 @@ PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, type(None), slice
 _NUMBERS = frozenset({int, float})
 _TENSORS = _NUMBERS | {bool, str, type(None), Tensor}
 _ITERATORS = (Iterator, type({}.keys()), type({}.values()), type({}.items()))
+_WRITING = frozenset({np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask})
+"""Functions that write to their first argument."""
 _STANDARD = frozenset("?bBhHiIlLqQfdFD")
 """The type codes of NumPy's dtypes that the standard has."""
 
@@ -206,8 +208,10 @@ def accepting(function: Function) -> Function:
         like = first((*args, *settings.values())) if settings else first(args)
         if like is None:
             return settled(function(*args, **settings), elsewhere(home()))
-        args = tuple([beside(arg, like) for arg in args])
-        settings = {name: beside(value, like) for name, value in settings.items()}
+        if isinstance(function, np.ufunc) and len(args) > function.nin:
+            args, settings["out"] = args[: function.nin], args[function.nin :]
+        args = _all_beside(args, like, targets=function in _WRITING)
+        settings = {name: value if name == "out" else beside(value, like) for name, value in settings.items()}
         if not is_ufunc:
             return _by_handler(function, like, args, settings)
         if settings.get("out") is not None and type(settings["out"]) is not tuple:
@@ -216,6 +220,11 @@ def accepting(function: Function) -> Function:
         return function(*args, **settings) if found is NotImplemented else found
 
     return call
+
+
+def _all_beside(args: tuple[Any, ...], like: Tensor, targets: int) -> tuple[Any, ...]:
+    """Return arguments like ``beside``, except the first ``targets``, which are written to."""
+    return (*args[:targets], *[beside(arg, like) for arg in args[targets:]])
 
 
 def _by_handler(function: Function, like: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
@@ -297,7 +306,7 @@ class Ufunc:
             like = first(args)
             if like is None:
                 return settled(method(*args, **settings), elsewhere(home()))
-            args = tuple([beside(arg, like) for arg in args])
+            args = _all_beside(args, like, targets=name == "at")
             return protocols.array_ufunc(self._original, name, args, settings)
 
         call.__name__, call.__doc__ = name, method.__doc__

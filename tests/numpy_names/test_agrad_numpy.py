@@ -14,6 +14,7 @@ from refusals import fails
 import agrad
 import agrad.numpy as np
 from agrad import Tensor
+from agrad.backends import load
 from agrad.errors import MixedBackendsError, RefusedFunctionError
 
 X = numpy.asarray([0.5, 1.5, 2.5])
@@ -195,6 +196,35 @@ def test_plain_arrays_of_other_libraries() -> None:
     assert isinstance(out, Tensor) and out.backend == "torch" and out.item() == 6.0
     mixed = np.dot(X, torch.ones(3, dtype=torch.float64))
     assert mixed.backend == "torch" and mixed.item() == 4.5
+
+
+WRITES: dict[str, Callable[..., Any]] = {
+    "copyto": lambda a, t: np.copyto(a, t),
+    "put": lambda a, t: np.put(a, [0, 2], t),
+    "place": lambda a, t: np.place(a, [True, False, True], t),
+    "putmask": lambda a, t: np.putmask(a, [True, False, True], t),
+    "put_along_axis": lambda a, t: np.put_along_axis(a, numpy.asarray([0, 2]), t[:2], 0),
+    "fill_diagonal": lambda a, t: np.fill_diagonal(a, t),
+    "at": lambda a, t: np.add.at(a, [0, 0], t[:2]),
+    "out": lambda a, t: np.exp(t, out=a),
+    "positional out": lambda a, t: np.add(t, 1, a),
+    "out of a function": lambda a, t: np.cumsum(t, out=a),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_plain_array_is_written_or_refused(name: str) -> None:
+    """A copy of it as a Tensor would be written, and the array silently not."""
+    strict = load("array_api_strict").xp
+    t = agrad.asarray(strict.asarray([4.0, 5.0, 6.0]))
+    with pytest.raises(RefusedFunctionError, match=r"must be a Tensor.*asarray"):
+        WRITES[name](strict.zeros((1, 3) if name == "fill_diagonal" else 3), t)
+
+
+def test_out_may_be_a_numpy_array_for_arrays_of_another_library() -> None:
+    t, out = agrad.asarray([4.0, 5.0, 6.0], backend="array_api_strict"), numpy.zeros(3)
+    assert np.add(t, 1.0, out) is out and out.tolist() == [5.0, 6.0, 7.0]
+    assert np.cumsum(t, out=out) is out and out.tolist() == [4.0, 9.0, 15.0]
 
 
 def test_random_numbers_are_refused_by_jit(backend: str) -> None:
