@@ -278,10 +278,10 @@ def _may_raise(instruction: Instruction) -> bool:
 
 
 def of_members(program: Program, mine: Any, values: Values, flags: Sequence[bool]) -> list[Any]:
-    """Return operands in which other batch elements have the values of the first that is in ``mine``.
+    """Return operands in which elements outside of ``mine`` repeat one inside.
 
-    A program may have no value, or no derivative of some order, for their own values. Its derivatives with respect to
-    these are 0.
+    mine: one Boolean for each batch element. The values of the first True one are repeated, because the program may
+    have no value, or no derivative of some order, at the values of other elements. Derivatives by these are 0.
     """
     (members,) = mine.shape
     if not members:
