@@ -60,12 +60,16 @@ def curves(history: Sequence[dict[str, Any]], names: Sequence[str] | None = None
     chosen = have if names is None else [entry(name).removeprefix("validation_") for name in names]
     unknown = [name for name in chosen if name not in have]
     if unknown:
-        raise ConfigurationError(f"plotting.curves: names must be among {', '.join(have)}, got {unknown}")
+        raise ConfigurationError(
+            f"plotting.curves: names must be among {', '.join(have)}, got {', '.join(map(repr, unknown))}"
+        )
     if axes is None:
         axes = _figure("curves", ncols=len(chosen), figsize=(4.5 * len(chosen), 3.5))
     panels = np.atleast_1d(axes).ravel()
     if len(panels) != len(chosen):
-        raise ConfigurationError(f"plotting.curves: axes must be {len(chosen)}, one for each name, got {len(panels)}")
+        raise ConfigurationError(
+            f"plotting.curves: axes must contain {len(chosen)} axes, one for each name, got {len(panels)}"
+        )
     for panel, name in zip(panels, chosen, strict=True):
         draw_curve(panel, history, name)
     return panels
@@ -128,7 +132,9 @@ def _named(value: Any, name: str) -> Any:
         yield name, value
         return
     if not isinstance(value, (Mapping, list, tuple)):
-        raise OperandError(f"plotting.gradient_norms: {name or 'gradients'} must be an array, got {described(value)}")
+        raise OperandError(
+            f"plotting.gradient_norms: {name or 'gradients'} must be an array, got {type(value).__name__}"
+        )
     for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
         yield from _named(inner, f"{name}.{key}" if name else str(key))
 
@@ -172,11 +178,15 @@ def sparsity(jacobian: Any, rows: int | None = None, *, axes: Any = None) -> Any
     '10 of 30 entries are not zero (33 %)'
     """
     if getattr(jacobian, "ndim", 0) < 2:
-        raise OperandError(f"plotting.sparsity: jacobian must have at least 2 axes, got {described(jacobian)}")
+        raise OperandError(
+            f"plotting.sparsity: jacobian must be an array with at least 2 axes, got {described(jacobian)}"
+        )
     array = _host(jacobian)
     split = array.ndim // 2 if rows is None else rows
     if not 1 <= split < array.ndim or (rows is None and array.ndim % 2):
-        raise ConfigurationError(f"plotting.sparsity: rows must be from 1 to {array.ndim - 1}, got {rows}")
+        raise ConfigurationError(
+            f"plotting.sparsity: rows must be from 1 to {array.ndim - 1} for {array.ndim} axes, got {rows}"
+        )
     shape = math.prod(array.shape[:split]), math.prod(array.shape[split:])
     if 0 in shape:
         raise OperandError(f"plotting.sparsity: jacobian must have entries, got shape {array.shape}")

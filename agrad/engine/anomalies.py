@@ -66,5 +66,8 @@ def check_cotangents(node: Node, gs: Iterable[Any], parts: tuple[Any, ...]) -> N
         where = getattr(node, "where", None)
         line = f"; the operation was recorded at {where}" if where else ""
         if not all(map(is_finite, gs)):
-            raise AnomalyError(f"the backward rule of {name} received a cotangent with a NaN or an infinity{line}")
+            raise AnomalyError(
+                f"the backward rule of {name} received a cotangent that already contains a NaN or an infinity: the "
+                f"initial one, or a sum that overflowed{line}"
+            )
         raise AnomalyError(f"the backward rule of {name} returned a NaN or an infinity for {argument}{line}")

@@ -198,7 +198,10 @@ class _ModeChange(ContextDecorator):
     def __init__(self, *given: Any) -> None:
         if given:
             name = type(self).__name__
-            raise OperandError(f"{name}: there must be no argument, got {described(given[0])}. Write 'with {name}():'.")
+            raise OperandError(
+                f"{name}: there must be no argument, got {described(given[0])}. Write 'with agrad.{name}():' or put "
+                f"'@agrad.{name}()' above a function."
+            )
         self._tokens: list[tuple[Token[Mode], Token[float]]] = []
 
     __init__.__signature__ = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)])  # type: ignore[attr-defined]

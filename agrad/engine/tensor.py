@@ -182,7 +182,10 @@ class Tensor(NumPyOperand):
             self.node = None
         elif self.node is None:
             if not is_floating(self.data.dtype):
-                raise DtypeError(f"requires_grad: the Tensor must be floating-point, got {self.dtype}. Cast it.")
+                raise DtypeError(
+                    f"requires_grad: the Tensor must have a floating-point dtype, got {self.dtype}. Cast it first: "
+                    "agrad.astype(x, agrad.float64)."
+                )
             self.node = leaf_node(self)
 
     def _recorded(self) -> "Tensor | None":
@@ -392,7 +395,9 @@ class Tensor(NumPyOperand):
     def __bool__(self) -> bool:
         # a condition selects a branch and is not part of a value, so that no gradient is lost
         if self.size != 1:
-            raise TypeError(f"bool(): the Tensor must have one element, got shape {self.shape}. Use agrad.any or all.")
+            raise TypeError(
+                f"bool(): the Tensor must have one element, got shape {self.shape}. Use agrad.any or agrad.all."
+            )
         self._check_concrete("bool()")
         return bool(self._item())
 

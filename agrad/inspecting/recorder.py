@@ -138,7 +138,10 @@ def graph(
     if not callable(outputs) or isinstance(outputs, Tensor):
         return graph_of_tensors(outputs, gradients, names or {}, limit)
     if names or not (gradients is False or gradients is None):
-        raise OperandError("graph: names and gradients must be None for a function. Pass agrad.grad(f) instead.")
+        raise OperandError(
+            "graph: names and gradients must be None for a function. Its inputs have the names of its parameters. "
+            "Call agrad.graph(agrad.grad(f))(x) to show its gradient."
+        )
 
     @functools.wraps(outputs, updated=())
     def traced(*args: Any, **kwargs: Any) -> Graph:

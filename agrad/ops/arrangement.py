@@ -80,7 +80,9 @@ def _repeated(repeats: Any, x: Any, n: int) -> Any:
     raw, times = raw_of(x), raw_of(repeats)
     counts = np.asarray(backend_of(times).to_host(times))
     if as_dtype(counts.dtype).kind not in ("signed integer", "unsigned integer"):
-        raise DtypeError(f"repeat: repeats must be an integer or an integer array, got dtype {counts.dtype}")
+        raise DtypeError(
+            f"repeat: repeats must be an integer or an array of an integer dtype, got dtype {counts.dtype}"
+        )
     if counts.shape not in ((), (1,), (n,)):
         raise ShapeError(f"repeat: repeats must have shape ({n},) for an axis of length {n}, got {counts.shape}")
     if counts.size and int(counts.min()) < 0:
@@ -186,14 +188,19 @@ def roll(x: Any, /, shift: Any, *, axis: Axes = None) -> Any:
     shifts = tuple(map(as_int, shift)) if isinstance(shift, (tuple, list)) else (as_int(shift),)
     if axis is None:
         if len(shifts) != 1:
-            raise ShapeError(f"roll: axis must have the length of shift, got None for {shifts}")
+            raise ShapeError(
+                f"roll: axis must contain as many axes as there are shifts, got None for the shifts {shifts}"
+            )
         flat = roll_p(reshape(x, (-1,)), shift=shifts, axis=(0,))
         return reshape(flat, tuple(x.shape))
     axes = tuple(normalize_axis(a, ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     if len(shifts) == 1:
         shifts *= len(axes)
     if len(shifts) != len(axes):
-        raise ShapeError(f"roll: shift and axis must have the same length, got {shifts} and {axes}")
+        raise ShapeError(
+            f"roll: shift and axis must have the same length, got {len(shifts)} shifts {shifts} and {len(axes)} axes "
+            f"{axes}"
+        )
     return roll_p(x, shift=shifts, axis=axes) if axes else astype(x, x.dtype)
 
 

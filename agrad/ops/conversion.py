@@ -162,7 +162,9 @@ def asarray(
         and not hasattr(obj, "__array__")
         and not hasattr(obj, "__buffer__")
     ):
-        raise OperandError(f"asarray: obj must be a number, a sequence or an array, got {type(obj).__name__}")
+        raise OperandError(
+            f"asarray: obj must be a number, a nested sequence of numbers or an array, got {type(obj).__name__}"
+        )
     out = new("asarray", (obj,), dtype, device, backend, requires_grad)
     _of_numbers(out.raw)
     return out
@@ -216,7 +218,9 @@ def _like(number: Any, raw: Any) -> Any:
     It gets the dtype of the array if that can hold it.
     """
     if not isinstance(number, (bool, int, float, complex, np.number, np.bool_)):
-        raise OperandError(f"asarray: a sequence must consist of numbers and Tensors, got {type(number).__name__}")
+        raise OperandError(
+            f"asarray: a sequence with Tensors must contain only numbers and Tensors, got {type(number).__name__}"
+        )
     backend = backend_of(raw)
     if isinstance(number, np.generic):
         number = number if backend.name == "numpy" else number.item()

@@ -352,7 +352,10 @@ def split_index(index: Any, x: Any) -> tuple[Template, list[Any]]:
         elif hasattr(entry, "__index__"):
             template.append(entry.__index__())
         else:
-            raise OperandError(f"x[i]: an index must be ints, slices, None, ... or arrays, got {type(entry).__name__}")
+            raise OperandError(
+                "x[i]: an index must consist of ints, slices, None, ..., integer and Boolean arrays, got "
+                f"{type(entry).__name__}"
+            )
     if template.count(Ellipsis) > 1:
         raise IndexRangeError(f"x[i]: the index must contain at most one ellipsis, got {tuple(template)}")
     return tuple(template), arrays
@@ -415,7 +418,10 @@ def set_at(x: Any, value: Any, index: Any, /) -> Any:
 
 def _check_kind(x: Any, what: str) -> None:
     if not is_complex(x.dtype):
-        raise DtypeError(f"x[i] = v: v must be real like x of {as_dtype(x.dtype)}, got {what}. Assign agrad.real(v).")
+        raise DtypeError(
+            f"x[i] = v: v must be real for x of dtype {as_dtype(x.dtype)}, got {what}. Assign its real part: "
+            "agrad.real(v)."
+        )
 
 
 def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error: Exception) -> int:
@@ -428,7 +434,9 @@ def _extra_ones(x: Any, value: Any, template: Template, arrays: list[Any], error
     shape = tuple(value.shape)
     lead = max(len(shape) - len(picked), 0)
     if any(n != 1 for n in shape[:lead]) or not broadcasts_to(shape[lead:], picked):
-        raise ShapeError(f"x[i] = v: v must broadcast to x[i] of shape {picked}, got shape {shape}") from error
+        raise ShapeError(
+            f"x[i] = v: v must broadcast to x[i] of shape {picked}, got shape {shape} (x has shape {tuple(x.shape)})"
+        ) from error
     if not lead:
         raise error
     return lead

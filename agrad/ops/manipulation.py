@@ -177,7 +177,9 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
         normalize_axis(a, ndim) for a in (destination if isinstance(destination, (tuple, list)) else (destination,))
     ]
     if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
-        raise ShapeError(f"moveaxis: source and destination must be as many distinct axes, got {source}, {destination}")
+        raise ShapeError(
+            f"moveaxis: source and destination must contain equally many distinct axes, got {source} and {destination}"
+        )
     order = [i for i in range(ndim) if i not in sources]
     for target, src in sorted(zip(targets, sources, strict=True)):
         order.insert(target, src)
@@ -202,7 +204,10 @@ def broadcast_to_batch(xp: Any, x: Any, batch_size: int, *, shape: Any) -> Any:
 @broadcast_to_p.write_back
 def broadcast_to_put(xp: Any, x: Any, value: Any) -> Any:
     if size(value.shape) != size(x.shape):
-        raise ReadOnlyViewError("a broadcast array is read-only. Assign to a copy: agrad.asarray(x, copy=True).")
+        raise ReadOnlyViewError(
+            f"An array of shape {tuple(x.shape)} broadcast to {tuple(value.shape)} is read-only, because its elements "
+            "share memory. Assign to a copy: agrad.asarray(x, copy=True)."
+        )
     return xp.reshape(value, tuple(x.shape))
 
 

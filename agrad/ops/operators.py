@@ -129,7 +129,9 @@ def _contains(self: Tensor, value: Any, /) -> bool:
 def _transposed(self: Tensor) -> Any:
     """The axes of a matrix exchanged; arrays of fewer axes are returned as they are."""
     if self.ndim > 2:
-        raise AxesError(f".T: x must have at most 2 axes, got shape {self.shape}. Write x.mT, or agrad.permute_dims.")
+        raise AxesError(
+            f".T: x must have at most 2 axes, got shape {self.shape}. Write x.mT, or agrad.permute_dims(x, axes)."
+        )
     if self.ndim < 2:
         return self
     return permute_dims(self, (1, 0))

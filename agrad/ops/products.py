@@ -135,7 +135,9 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     n1, n2 = ndim_of(x1, "cross"), ndim_of(x2, "cross")
     axis = _from_last(axis, n1, n2)
     if not n1 or not n2 or -axis > min(n1, n2) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ShapeError(f"cross: axis {axis} must have length 3, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
+        raise ShapeError(
+            f"cross: vectors must have length 3 along axis {axis}, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}"
+        )
     return cross_p(x1, x2, axis=axis)
 
 
@@ -178,7 +180,9 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     n1, n2 = ndim_of(x1, "vecdot"), ndim_of(x2, "vecdot")
     axis = _from_last(axis, n1, n2)
     if not n1 or not n2 or -axis > min(n1, n2) or x1.shape[axis] != x2.shape[axis]:
-        raise ShapeError(f"vecdot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} must agree along axis {axis}")
+        raise ShapeError(
+            f"vecdot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} are incompatible: they differ along axis {axis}"
+        )
     return vecdot_p(x1, x2, axis=axis)
 
 
@@ -282,7 +286,9 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     if len(pair[0]) != len(pair[1]) or any(len(set(p)) != len(p) for p in pair):
         raise ShapeError(f"tensordot: axes must be pairs of distinct axes, got {axes!r}")
     if any(x1.shape[a] != x2.shape[b] for a, b in zip(*pair, strict=True)):
-        raise ShapeError(f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} must agree along axes {axes!r}")
+        raise ShapeError(
+            f"tensordot: shapes {tuple(x1.shape)} and {tuple(x2.shape)} are incompatible along axes {axes!r}"
+        )
     out = tensordot_p(x1, x2, axes=pair)
     if isinstance(out, Tensor) and not out.shape:
         out._link = None  # a 0-D array, not a scalar: it has views

@@ -200,7 +200,9 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None, *, rtol: float | None =
     check_matrices(a, "lstsq", "a")
     a, b = joined("lstsq", (a, b))
     if rcond is not None and rtol is not None:
-        raise ConfigurationError(f"lstsq: rcond and rtol are the same option, got {rcond!r}, {rtol!r}. Pass only one.")
+        raise ConfigurationError(
+            f"lstsq: rcond and rtol are the same option, got rcond={rcond!r} and rtol={rtol!r}. Pass only one of them."
+        )
     rtol = rcond if rtol is None else rtol
     m = a.shape[-2]
     cut = max(a.shape[-2:]) * finfo(a).eps if rtol is None else rtol

@@ -174,7 +174,9 @@ def shared(name: str) -> property:
     def get(self: "Optimizer") -> Any:
         first, *rest = [group[name] for group in self.param_groups]
         if any(value != first for value in rest):
-            raise ConfigurationError(f"{type(self).__name__}: groups differ in {name}. Read optimizer.param_groups[i].")
+            raise ConfigurationError(
+                f"{type(self).__name__}: groups differ in {name}. Read optimizer.param_groups[i][{name!r}]."
+            )
         return first
 
     def put(self: "Optimizer", value: Any) -> None:

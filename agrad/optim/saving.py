@@ -99,7 +99,10 @@ def checked_state(
         arrays[i] = tuple([on_device_of(tensor, given[f"{i}.{slot}"]) for slot in slots])
     steps = int(given["steps"])
     if not max(counts) <= steps < 2**31:
-        raise DataError(f"the state of {what}: steps must be from {max(counts)} to 2**31, got {steps}")
+        raise DataError(
+            f"the state of {what}: steps must be below 2**31 and at least the steps of each parameter, got {steps} and "
+            f"{max(counts)}"
+        )
     return steps, counts, arrays, options
 
 

@@ -197,7 +197,10 @@ class LossScale(Stateful):
         check_state("the state of LossScale", given, {"scale": ((), "float64")}, ["good_steps"])
         scale, good = float(given["scale"]), int(given["good_steps"])
         if not SMALLEST <= scale <= LARGEST or good >= 2**31:
-            raise DataError(f"the state of LossScale: scale or good_steps is out of range, got {scale!r} and {good}")
+            raise DataError(
+                "the state of LossScale: scale must be from 2**-126 to 2**126 and good_steps below 2**31, got "
+                f"{scale!r} and {good}"
+            )
         self._set(scale, good)
 
     def __repr__(self) -> str:

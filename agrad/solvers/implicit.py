@@ -48,7 +48,9 @@ def state_leaves(tree: Any, what: str) -> tuple[list[Any], Any]:
         if not is_array(leaves[i]):
             raise OperandError(f"{what} must contain only arrays, got {described(leaf)}")
         if not differentiable(leaves[i]):
-            raise DtypeError(f"{what} must have a floating-point dtype, got {leaf.dtype}. Cast it with agrad.astype.")
+            raise DtypeError(
+                f"{what} must have a floating-point dtype, got {leaf.dtype}. Cast it: agrad.astype(x, agrad.float64)."
+            )
     return leaves, spec
 
 
@@ -318,7 +320,10 @@ def linear_solve(
     array([ 0.2727, -0.0909])
     """
     if not callable(matvec):
-        raise OperandError(f"linear_solve: matvec must be a function, got {described(matvec)}. Pass lambda x: a @ x.")
+        raise OperandError(
+            f"linear_solve: matvec must be a function, got {described(matvec)}. For a matrix a, pass lambda x: a @ x, "
+            "or use agrad.linalg.solve."
+        )
     leaves, spec = state_leaves(b, "linear_solve: b")
 
     def flat(xs: Leaves) -> list[Any]:

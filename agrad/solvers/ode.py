@@ -127,7 +127,9 @@ def odeint(
     if not hasattr(t, "shape") or len(t.shape) != 1 or int(t.shape[0]) < 2:
         raise ShapeError(f"odeint: t must be a 1-D array of two or more times, got {described(t)}")
     if not is_floating(t.dtype) or is_complex(t.dtype):
-        raise DtypeError(f"odeint: t must have a real floating-point dtype, got {t.dtype}. Cast it first.")
+        raise DtypeError(
+            f"odeint: t must have a real floating-point dtype, got {t.dtype}. Cast it: agrad.astype(t, agrad.float64)."
+        )
     given = (*more, *args) if isinstance(args, (tuple, list)) else (*more, args)
     kind, single = type(y0), spec.is_leaf()
     shape = tuple(leaves[0].shape)

@@ -158,7 +158,9 @@ class Options(NamedTuple):
         if getattr(self, unused) is not None:
             raise ConfigurationError(f"odeint: {unused} must be None for method={self.method!r}")
         if not adaptive and (self.steps is None) == (self.max_step is None):
-            raise ConfigurationError("odeint: method='rk4' must get either steps or max_step")
+            raise ConfigurationError(
+                "odeint: method='rk4' must get either steps, the number of steps between two times, or max_step"
+            )
 
 
 class Step(NamedTuple):
@@ -209,7 +211,9 @@ class Tableau:
         if slope.dtype == self.dtype:
             return slope
         if is_complex(slope.dtype) and not is_complex(self.dtype):
-            raise DtypeError(f"odeint: f must return {self.dtype} like y0, got {slope.dtype}. Pass a complex y0.")
+            raise DtypeError(
+                f"odeint: f must return {self.dtype} like y0, got {slope.dtype}. Pass y0 with a complex dtype."
+            )
         return namespace_of((slope,)).astype(slope, self.dtype)
 
     def like(self, number: Any) -> Any:

@@ -107,7 +107,9 @@ class Recording:
         def pullback(cotangent: Any) -> tuple[Any, ...]:
             given, given_spec = flatten(cotangent)
             if given_spec != spec:
-                raise ShapeError(f"{what}: the cotangent must have the structure {spec}, got {given_spec}")
+                raise ShapeError(
+                    f"{what}: the cotangent must have the structure of the result, {spec}, got {given_spec}"
+                )
             nodes = [node for _, node in pairs]
             gs = [
                 None if node is None else strip_constant_levels(cotangent_for(y, g, what))

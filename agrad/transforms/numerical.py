@@ -87,7 +87,9 @@ class _Differences(Rules):
 
     def _relative(self, leaf: Any) -> float:
         if is_complex(leaf.dtype):
-            raise NotDifferentiableError(f"{self.name}: arguments must be real, got {dtype_name(leaf.dtype)}")
+            raise NotDifferentiableError(
+                f"{self.name}: arguments must be real, got {dtype_name(leaf.dtype)}. Pass the real and imaginary parts."
+            )
         return self.step or float(np.finfo(dtype_name(leaf.dtype)).eps) ** (1 / 3)
 
     def _difference_quotient(self, leaves: Values, moves: dict[int, Any], width: float) -> list[Any]:

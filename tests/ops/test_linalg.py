@@ -219,8 +219,8 @@ WRONG: dict[str, tuple[type[Exception], str, Any]] = {
     "outer of a matrix": (ShapeError, "must be 1-D", lambda: agrad.linalg.outer(np.ones((2, 2)), np.ones(2))),
     "cross of length 2": (ShapeError, "length 3", lambda: agrad.linalg.cross(np.ones(2), np.ones(2))),
     "vecdot of lengths": (ShapeError, r"\(2,\)", lambda: agrad.vecdot(np.ones(2), np.ones(3))),
-    "vecdot would broadcast": (ShapeError, "must agree", lambda: agrad.vecdot(np.ones(1), np.ones(3))),
-    "tensordot of lengths": (ShapeError, "must agree", lambda: agrad.tensordot(np.ones(2), np.ones(3), axes=1)),
+    "vecdot would broadcast": (ShapeError, "are incompatible", lambda: agrad.vecdot(np.ones(1), np.ones(3))),
+    "tensordot of lengths": (ShapeError, "are incompatible", lambda: agrad.tensordot(np.ones(2), np.ones(3), axes=1)),
     "tensordot over too much": (
         ShapeError,
         "number of axes of both arrays, got 2",

@@ -92,8 +92,8 @@ def test_numpys_scalars_in_a_sequence(backend: str, place: Any) -> None:
         (lambda a: [[a, a], [a]], ShapeError, r"the same shape, got \(2,\) and \(1,\)"),
         (lambda a: [[a], 2.0], ShapeError, r"the same shape, got \(1,\) and \(\)"),
         (lambda a: [a, []], ShapeError, "at least one array"),
-        (lambda a: [a, None], OperandError, "must consist of numbers and Tensors, got NoneType"),
-        (lambda a: ["a", a], OperandError, "must consist of numbers and Tensors, got str"),
+        (lambda a: [a, None], OperandError, "must contain only numbers and Tensors, got NoneType"),
+        (lambda a: ["a", a], OperandError, "must contain only numbers and Tensors, got str"),
     ],
 )
 def test_what_is_no_array(nested: Any, error: Any, message: str) -> None:

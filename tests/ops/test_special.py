@@ -146,7 +146,7 @@ def test_a_derivative_by_an_order_is_an_error(name: str, argument: str) -> None:
         return function(*(order if k == place else rest for k in range(len(UNDERIVED[name]))), x)
 
     order, x = np.asarray([1.0, 2.0]), np.asarray([0.5, 0.9])
-    message = f"special.{name.removeprefix('special.')} has no derivative by {argument}"
+    message = f"special.{name.removeprefix('special.')} has no derivative with respect to {argument}"
     fails(MissingRuleError, message, lambda: agrad.grad(lambda v: agrad.sum(f(v, x)))(order))
     fails(MissingRuleError, message, lambda: agrad.jvp(lambda v: f(v, x), (order,), (order,)))
     assert np.all(np.isfinite(agrad.grad(lambda x: agrad.sum(f(order, x)))(x)))

@@ -81,18 +81,18 @@ def test_every_entry_of_a_large_jacobian_is_seen(backend: str, axes: Any) -> Non
         (
             lambda: plotting.sparsity(np.ones((2, 2, 2))),
             ConfigurationError,
-            "rows must be from 1 to 2, got None",
+            "rows must be from 1 to 2 for 3 axes, got None",
         ),
         (
             lambda: plotting.sparsity(np.ones((2, 2)), 2),
             ConfigurationError,
-            "rows must be from 1 to 1, got 2",
+            "rows must be from 1 to 1 for 2 axes, got 2",
         ),
         (lambda: plotting.gradient_norms({}), OperandError, "must contain arrays, got none"),
-        (lambda: plotting.gradient_norms({"w": 1.0}), OperandError, "w must be an array, got"),
+        (lambda: plotting.gradient_norms({"w": 1.0}), OperandError, "w must be an array, got float"),
         (lambda: plotting.curves([]), ConfigurationError, "must contain records"),
-        (lambda: plotting.curves(RECORDS, ["f1"]), ConfigurationError, "names must be among loss, accuracy, got .'f1'"),
-        (lambda: plotting.curves(RECORDS, axes=[None]), ConfigurationError, "axes must be 2"),
+        (lambda: plotting.curves(RECORDS, ["f1"]), ConfigurationError, "names must be among loss, accuracy, got 'f1'"),
+        (lambda: plotting.curves(RECORDS, axes=[None]), ConfigurationError, "axes must contain 2 axes"),
     ],
 )
 def test_bad_input(call: Any, error: type[Exception], says: str) -> None:

@@ -26,7 +26,9 @@ def underived(name: str, argument: str) -> Callable[..., Any]:
     """Return the rule of an argument without a derivative: it raises an error."""
 
     def rule(g: Any) -> Any:
-        raise MissingRuleError(f"special.{name} has no derivative by {argument}. Pass {argument}.detach().")
+        raise MissingRuleError(
+            f"special.{name} has no derivative with respect to {argument}. Pass {argument}.detach()."
+        )
 
     return rule
 

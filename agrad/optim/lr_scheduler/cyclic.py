@@ -125,7 +125,9 @@ class OneCycleLR(_Cyclic):
     def rates_and_momentums(self, k: int) -> tuple[float, float]:
         n = self.last_epoch
         if n > self.total_steps:
-            raise ConfigurationError(f"OneCycleLR: the step must be at most {self.total_steps}, got {n}")
+            raise ConfigurationError(
+                f"OneCycleLR: the step must be at most {self.total_steps}, got {n}. Call step less often."
+            )
         first, most = self.base_lrs[k], self.max_lrs[k]
         corners = [first, most, *([first] if len(self.ends) == 3 else []), first / self.final_div_factor]
         phase = next((i for i, end in enumerate(self.ends) if n <= end), len(self.ends) - 1)
