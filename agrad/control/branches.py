@@ -22,6 +22,7 @@ from agrad.engine.layouts import apart_by_rows
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import strip_constant_levels
 from agrad.jit.program import Variable, interpret, variable_like
+from agrad.registry import namespace
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Back, Values, call, differentiable, wrapped
 from agrad.transforms.custom import stop_gradient
@@ -136,8 +137,8 @@ class Switch(ControlFlow):
             made = self.once(("members", k, members, tuple(flags)), self._or_nothing, k, flags, members)
             which = namespace_of([mine]).astype(some, leaves[0].dtype)
             return wrapped(level, call(made, lift_all([which, *operands])))
-        xp = namespace_of([mine, *operands])
-        shared = [x if m else xp.where(some, x, stop_gradient(x)) for x, m in zip(operands, flags[1:], strict=True)]
+        pairs = zip(operands, flags[1:], strict=True)
+        shared = [x if m else namespace.where(some, x, stop_gradient(x)) for x, m in pairs]
         return interpret(program, wrapped(level, shared, flags[1:]))
 
     def _or_nothing(self, k: int, flags: Sequence[bool], members: int) -> "Switch":

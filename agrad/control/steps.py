@@ -17,6 +17,7 @@ from agrad.jit.compile import compile_program, loop_target
 from agrad.jit.lower.numpy.loops import Loop as NumpyLoop
 from agrad.jit.passes.aliasing import Aliases
 from agrad.jit.program import Instruction, Program, Variable, variable_like
+from agrad.registry import namespace
 from agrad.transforms.arguments import zeros
 from agrad.transforms.calling import Rules, Values, call, differentiable
 from agrad.transforms.custom import stop_gradient
@@ -286,14 +287,14 @@ def of_members(program: Program, mine: Any, values: Values, flags: Sequence[bool
     (members,) = mine.shape
     if not members:
         return list(values)
-    xp = namespace_of([mine])
-    first = xp.argmax(xp.astype(mine, backend_of(example(mine)).xp.int64), axis=0, keepdims=True)
+    whole = backend_of(example(mine)).xp.int64
+    first = namespace.argmax(namespace.astype(mine, whole), axis=0, keepdims=True)
     read = {v for i in program.instructions for v in i.reads()}
     given = []
     for x, m, v in zip(values, flags, program.inputs, strict=True):
         if m and v in read:
-            among = xp.reshape(mine, (members, *[1] * (len(x.shape) - 1)))
-            x = xp.where(among, x, stop_gradient(xp.take(x, first, axis=0)))
+            among = namespace.reshape(mine, (members, *[1] * (len(x.shape) - 1)))
+            x = namespace.where(among, x, stop_gradient(namespace.take(x, first, axis=0)))
         given.append(x)
     return given
 
