@@ -132,11 +132,11 @@ class Switch(ControlFlow):
         program, members = self.programs[k], level.members
         (mine, *leaves) = lift_all([strip_constant_levels(chosen).data, *leaves])
         operands = of_members(program, mine, leaves[1:], flags[1:])
-        some = namespace_of([mine]).any(mine)
+        xp = namespace_of([mine])
+        some = xp.reshape(xp.any(mine, keepdims=True), ())
         if may_raise(program):
             made = self.once(("members", k, members, tuple(flags)), self._or_nothing, k, flags, members)
-            which = namespace_of([mine]).astype(some, leaves[0].dtype)
-            return wrapped(level, call(made, lift_all([which, *operands])))
+            return wrapped(level, call(made, lift_all([xp.astype(some, leaves[0].dtype), *operands])))
         pairs = zip(operands, flags[1:], strict=True)
         shared = [x if m else namespace.where(some, x, stop_gradient(x)) for x, m in pairs]
         return interpret(program, wrapped(level, shared, flags[1:]))

@@ -114,6 +114,15 @@ def test_control_flow_goes_on_with_arrays_of_the_selected_backend(case: Row, bac
     assert type(agrad.grad(f)(X)) is np.ndarray
 
 
+def test_a_batched_branch_reads_arrays_of_the_selected_backend(backend: str) -> None:
+    def gradients(v: Any) -> Any:
+        inverse = lambda x: agrad.sum(v * agrad.linalg.inv(x[:1, None]))  # noqa: E731
+        f = lambda x: agrad.cond(x[0] > 1.5, lambda x: agrad.sum(v * x), inverse, x)  # noqa: E731
+        return host(agrad.vmap(agrad.grad(f))(np.stack([X, X + 1, np.zeros(3) + 3])))
+
+    np.testing.assert_allclose(gradients(agrad.asarray(V, backend=agrad.get_backend())), gradients(V), rtol=1e-6)
+
+
 def test_solvers_of_numpy_arrays_alone_remain_on_numpy(backend: str) -> None:
     """They call the function on NumPy arrays, and its results are NumPy arrays."""
     for found in (
