@@ -127,7 +127,7 @@ def cross_entropy_p(
     losses = (m - x) + xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
     found = xp.sum(xp.where(_is_class(xp, x, labels), losses, xp.zeros_like(x)), axis=1)
     if smoothing:
-        found = (1 - smoothing) * found + (smoothing / x.shape[1]) * xp.sum(losses, axis=1)
+        found = (1 - smoothing) * found + smoothing * (xp.sum(losses, axis=1) / x.shape[1])
     return _reduced(xp, found, _kept_rows(xp, labels, ignore), reduction)
 
 
@@ -148,7 +148,7 @@ def _slopes(xp: Any, x: Any, labels: Any, ignore: int | None, smoothing: float) 
     """Return the derivative of the loss of each row."""
     target = xp.astype(_is_class(xp, x, labels), x.dtype)
     if smoothing:
-        target = (1 - smoothing) * target + smoothing / x.shape[1]
+        target = (1 - smoothing) * target + smoothing * (xp.ones_like(target) / x.shape[1])
     slopes, kept = softmax_p(x, axis=1) - target, _kept_rows(xp, labels, ignore)
     return slopes if kept is None else xp.where(kept, slopes, xp.zeros_like(slopes))
 
