@@ -2,8 +2,6 @@
 
 import itertools
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from checker import host
 from jit_help import draw, same_calls
+from nvcc import ptx
 from test_jit_cupy import CASES, groups, program_of
 
 import agrad
@@ -28,7 +27,6 @@ from agrad.jit.program import Program, interpret
 from agrad.nn import functional
 
 Function = Callable[..., Any]
-NVCC = shutil.which("nvcc")
 
 
 def turned(x: Any) -> Any:
@@ -212,7 +210,6 @@ def programs(dtype: str) -> Iterator[Program]:
     yield from (program_of(function, *make(dtype)) for function, make in CASES.values())
 
 
-@pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_text_is_cuda(tmp_path: Path, dtype: str) -> None:
     """The CUDA compiler accepts all kernels without a warning; those of float32 read four numbers at once."""
@@ -223,12 +220,8 @@ def test_the_text_is_cuda(tmp_path: Path, dtype: str) -> None:
     assert sum(isinstance(source, RowSource) for source in made) > 10
     # one file for all: each group in a namespace of its own, and its kernels by names of their own
     texts = [re.sub(r"__global__ void (\w+)\(", rf"__global__ void of_{k}_\1(", s.text()) for k, s in enumerate(made)]
-    file = tmp_path / "kernels.cu"
-    file.write_text("\n".join(f"namespace n{k} {{ {text} }}" for k, text in enumerate(texts)) + setter_text("fd"))
-    command = [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", file.with_suffix(".ptx"), file]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
-    entries = file.with_suffix(".ptx").read_text().split(".entry ")[1:]
+    text = "\n".join(f"namespace n{k} {{ {text} }}" for k, text in enumerate(texts)) + setter_text("fd")
+    entries = ptx(text, tmp_path).split(".entry ")[1:]
     assert sum(text.startswith("set_numbers") for text in entries) == 1
     for k, source in enumerate(made):
         own = [text for text in entries if text.startswith(f"of_{k}_")]

@@ -1,8 +1,6 @@
 """CuPy's fused kernels: their guards, their text, and what they compute, on CuPy."""
 
 import math
-import shutil
-import subprocess
 from itertools import compress, product
 from pathlib import Path
 
@@ -10,14 +8,13 @@ import numpy as np
 import pytest
 from checker import host
 from kernel_pairs import completed, generic
+from nvcc import ptx
 from processes import run_program
 
 from agrad.backends import load
 from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
 from agrad.kernels.cupy.source import ELEMENTWISE, Elementwise, masked, row_source
 from agrad.registry import KERNELS, PRIMITIVES
-
-NVCC = shutil.which("nvcc")
 
 
 def loop(name: str, kernel: Elementwise) -> str:
@@ -38,22 +35,13 @@ def loop(name: str, kernel: Elementwise) -> str:
     )
 
 
-@pytest.mark.skipif(NVCC is None, reason="there is no nvcc here to compile CUDA with")
 @pytest.mark.parametrize("real", ["float", "double"])
 def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
-    source = tmp_path / "kernels.cu"
     types = "typedef long long int64;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\n"
     types += "typedef unsigned char uint8;\n"
     guarded = [loop(f"{name}_{k}", masked(name, k)) for name in ("product", "tanh_vjp") for k in (False, True)]
-    source.write_text(row_source(real) + types + "".join([loop(*pair) for pair in ELEMENTWISE.items()] + guarded))
-    done = subprocess.run(
-        [NVCC, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", source.with_suffix(".ptx"), source],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert source.with_suffix(".ptx").read_text().count(".entry") == len(ELEMENTWISE) + 9
+    text = row_source(real) + types + "".join([loop(*pair) for pair in ELEMENTWISE.items()] + guarded)
+    assert ptx(text, tmp_path).count(".entry") == len(ELEMENTWISE) + 9
 
 
 def apply(name: str, part: str, /, *arrays: object, **settings: object) -> object:
