@@ -1,6 +1,7 @@
 """Backends and cases of a run, what a test needs installed, and what did not run."""
 
 import gc
+import importlib
 import importlib.util
 import os
 import sys
@@ -158,6 +159,12 @@ def place(backend: str) -> Any:
     return lambda array: array if backend == "numpy" else here.backend.from_host(array, here.device)
 
 
+@pytest.fixture
+def torch() -> Any:
+    """Return the package; a test that takes it needs it."""
+    return importlib.import_module("torch")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _programs_of_jax() -> Iterator[None]:
     """Free what JAX compiled for a module, where JAX_COMPILATION_CACHE_DIR keeps it: all tests together need 5 GB."""
@@ -270,7 +277,8 @@ def _served(item: pytest.Item) -> set[str]:
 
 
 def _needs(item: pytest.Item) -> set[str]:
-    return {name for mark in item.iter_markers("needs") for name in mark.args}
+    taken = {"torch"} & {*getattr(item, "fixturenames", ())}
+    return taken | {name for mark in item.iter_markers("needs") for name in mark.args}
 
 
 def _backend_of(item: pytest.Item) -> set[str]:

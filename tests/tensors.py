@@ -40,3 +40,10 @@ def all_close(found: Iterable[Any], expected: Iterable[Any], rtol: float = 1e-7,
 
 def all_equal(found: Iterable[Any], expected: Iterable[Any]) -> None:
     all_close(found, expected, rtol=0.0)
+
+
+def same_state(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Check that two states of modules or optimizers are equal."""
+    assert found.keys() == expected.keys()
+    for name, value in found.items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)

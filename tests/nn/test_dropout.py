@@ -138,7 +138,9 @@ def test_layers(backend: str, make: Any) -> None:
     assert repr(layer) == (f"{name}(lower=0.125, upper=0.333333)" if name == "RReLU" else f"{name}(p=0.5)")
 
 
-def test_a_call_that_raises_is_not_counted(backend: str) -> None:
+def test_small_arrays_and_calls_that_raise(backend: str) -> None:
+    assert nn.Dropout(0.5)(here(np.zeros((0, 3)))).shape == (0, 3)
+    assert nn.Dropout(0.5)(here(np.array(2.0))).item() in (0.0, 4.0)
     layer = nn.Dropout1d()
     fails(ShapeError, "dropout1d", lambda: layer(here(X)))
     assert layer.calls == 0

@@ -257,11 +257,8 @@ def test_at_kinks_and_extreme_values(backend: str, call: Call) -> None:
         check_call(call, modes=False)
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize("x", [NORMAL, np.array([-1000.0, -3.0, 0.0, 3.0, 1000.0])], ids=["normal", "far"])
-def test_hardsigmoid(backend: str, x: np.ndarray) -> None:
-    import torch
-
+def test_hardsigmoid(backend: str, x: np.ndarray, torch: Any) -> None:
     # the derivative of PyTorch's hardsigmoid is a sixth in single precision
     check_same(F.hardsigmoid, lambda x: torch.nn.functional.relu6(x + 3) / 6, [x], smooth=x is NORMAL)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails
 from tensors import here, host
 
 import agrad
@@ -13,25 +14,17 @@ from agrad.errors import ShapeError
 from agrad.nn import init
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("uniform_", {"a": -1.0, "b": 3.0}),
-        ("normal_", {"mean": 1.0, "std": 2.0}),
-        ("trunc_normal_", {"mean": 1.0, "std": 2.0, "a": 0.0, "b": 2.0}),
-        ("trunc_normal_", {}),
-        ("xavier_uniform_", {"gain": 2.0}),
-        ("xavier_normal_", {}),
-        ("kaiming_uniform_", {"a": 0.5}),
-        ("kaiming_uniform_", {"mode": "fan_out", "nonlinearity": "tanh"}),
+        ("uniform_", {"a": -1.0, "b": 3.0}), ("normal_", {"mean": 1.0, "std": 2.0}), ("trunc_normal_", {}),
+        ("trunc_normal_", {"mean": 1.0, "std": 2.0, "a": 0.0, "b": 2.0}), ("xavier_uniform_", {"gain": 2.0}),
+        ("xavier_normal_", {}), ("kaiming_uniform_", {"a": 0.5}), ("kaiming_normal_", {"mode": "fan_out"}),
         ("kaiming_normal_", {"nonlinearity": "relu"}),
-        ("kaiming_normal_", {"mode": "fan_out"}),
+        ("kaiming_uniform_", {"mode": "fan_out", "nonlinearity": "tanh"}),
     ],
-)
-def test_draws_have_pytorch_s_distributions(name: str, options: dict[str, Any]) -> None:
-    import torch
-
+)  # fmt: skip
+def test_draws_have_pytorch_s_distributions(name: str, options: dict[str, Any], torch: Any) -> None:
     torch.manual_seed(0)
     for turned, shape in ((True, (300, 200)), (False, (60, 40, 5, 5))):
         mine = nn.Parameter(np.zeros(shape))
@@ -46,10 +39,7 @@ def test_draws_have_pytorch_s_distributions(name: str, options: dict[str, Any]) 
         np.testing.assert_allclose(np.quantile(got, quantiles), np.quantile(expected, quantiles), atol=0.1 * scale)
 
 
-@pytest.mark.needs("torch")
-def test_fixed_values_are_pytorch_s() -> None:
-    import torch
-
+def test_fixed_values_are_pytorch_s(torch: Any) -> None:
     for name, shape, options in (
         ("constant_", (3, 2), {"val": 2.5}), ("ones_", (3,), {}), ("zeros_", (3,), {}), ("eye_", (3, 5), {}),
         ("dirac_", (6, 3, 4), {}), ("dirac_", (6, 2, 3, 3), {"groups": 3}),
@@ -86,8 +76,8 @@ def test_one_seed_gives_the_same_values_everywhere(backend: str) -> None:
 
 def test_vectors(backend: str) -> None:
     model = nn.Sequential(nn.Linear(3, 2, dtype="float64"), nn.PReLU(dtype="float32"))
-    with pytest.raises(ShapeError, match=r"vector_to_parameters: vec must have shape \(9,\), got \(8,\)"):
-        nn.utils.vector_to_parameters(here(np.zeros(8)), model.parameters())
+    match = r"vector_to_parameters: vec must have shape \(9,\), got \(8,\)"
+    fails(ShapeError, match, nn.utils.vector_to_parameters, here(np.zeros(8)), model.parameters())
     nn.utils.vector_to_parameters(here(np.arange(9.0)), model.parameters())
     np.testing.assert_array_equal(host(model[0].weight), np.arange(6.0).reshape(3, 2))
     assert model[1].weight.dtype == agrad.float32 and model[1].weight.item() == 8.0

@@ -57,12 +57,9 @@ OF_ARRAYS: list[tuple[Any, list[np.ndarray]]] = [
 LAYERS = [*((layer, [x]) for layer, x in OF_AN_ARRAY), *OF_ARRAYS]
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
 @pytest.mark.parametrize(("layer", "arrays"), LAYERS, ids=lambda one: type(one).__name__)
-def test_layers_without_parameters(backend: str, layer: Any, arrays: list[np.ndarray]) -> None:
-    import torch
-
+def test_layers_without_parameters(backend: str, layer: Any, arrays: list[np.ndarray], torch: Any) -> None:
     options = layer.options()
     fixed = {nn.UpsamplingNearest2d: ("mode",), nn.UpsamplingBilinear2d: ("mode", "align_corners")}
     given = {k: v for k, v in options.items() if k not in fixed.get(type(layer), ())}
@@ -74,12 +71,9 @@ def test_layers_without_parameters(backend: str, layer: Any, arrays: list[np.nda
     )
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize("x", [LINE, IMAGE, VOLUME], ids=["1d", "2d", "3d"])
 @pytest.mark.parametrize("kind", ["ConstantPad", "ZeroPad", "ReflectionPad", "ReplicationPad", "CircularPad"])
-def test_padding(backend: str, kind: str, x: np.ndarray) -> None:
-    import torch
-
+def test_padding(backend: str, kind: str, x: np.ndarray, torch: Any) -> None:
     name = f"{kind}{x.ndim - 2}d"
     for padding in (1, (1, 2) * (x.ndim - 2)):
         more = (0.5,) if kind == "ConstantPad" else ()
@@ -114,15 +108,12 @@ WITH_PARAMETERS: list[tuple[str, tuple[Any, ...], dict[str, Any], list[np.ndarra
 ]  # fmt: skip
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     ("name", "sizes", "options", "arrays", "text"), WITH_PARAMETERS, ids=[row[0] for row in WITH_PARAMETERS]
 )
 def test_layers_with_parameters(
-    backend: str, name: str, sizes: Any, options: dict[str, Any], arrays: list[np.ndarray], text: str
+    backend: str, name: str, sizes: Any, options: dict[str, Any], arrays: list[np.ndarray], text: str, torch: Any
 ) -> None:
-    import torch
-
     layer = getattr(nn, name)(*sizes, **options, dtype="float64")
     theirs = getattr(torch.nn, name)(*sizes, **options, dtype=torch.float64)
     assert list(layer.state_dict()) == list(theirs.state_dict())
@@ -148,14 +139,11 @@ NORMS: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize(("name", "shape", "options"), NORMS, ids=str)
 def test_running_statistics(
-    backend: str, name: str, shape: tuple[int, ...], options: dict[str, Any], jitted: bool
+    backend: str, name: str, shape: tuple[int, ...], options: dict[str, Any], jitted: bool, torch: Any
 ) -> None:
-    import torch
-
     layer = getattr(nn, name)(4, **options, dtype="float64")
     theirs = getattr(torch.nn, name)(4, **options, dtype=torch.float64)
     step = agrad.jit(layer) if jitted else layer
@@ -214,7 +202,6 @@ def test_running_statistics_under_vmap_raise(backend: str, make: Any) -> None:
 # ------------------------------------------------------------------ axes, classes, and kinds of arrays
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     ("name", "how"),
     [
@@ -222,16 +209,11 @@ def test_running_statistics_under_vmap_raise(backend: str, make: Any) -> None:
         ("Unflatten", (1, (4, 2, 1))), ("Unflatten", (3, (-1, 2))), ("Softmax2d", ()),
     ],
 )  # fmt: skip
-def test_axes_are_joined_and_split(backend: str, name: str, how: Any) -> None:
-    import torch
-
+def test_axes_are_joined_and_split(backend: str, name: str, how: Any, torch: Any) -> None:
     close(getattr(nn, name)(*how)(here(IMAGE)), getattr(torch.nn, name)(*how)(torch.asarray(IMAGE)), name)
 
 
-@pytest.mark.needs("torch")
-def test_one_hot(backend: str) -> None:
-    import torch
-
+def test_one_hot(backend: str, torch: Any) -> None:
     one_hot, numbers = nn.functional.one_hot, np.array([[0, 3], [1, 1]])
     for classes in (-1, 5):
         found = one_hot(here(numbers.astype("uint8")), classes)

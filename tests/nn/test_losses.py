@@ -33,7 +33,12 @@ def test_targets_of_zero_probability(backend: str) -> None:
     np.testing.assert_allclose(host(g), -target, rtol=1e-12)
 
 
-def test_no_label_left_is_nan(backend: str) -> None:
+def test_edges_of_margins_and_labels(backend: str) -> None:
+    far = F.soft_margin_loss(here(np.array([1e3, -1e3])), here(np.array([1, 1])), reduction="none")
+    np.testing.assert_array_equal(host(far), [0.0, 1e3])
+    small = [host(F.cross_entropy(here(X), here(LABELS.astype(kind)))) for kind in ("int64", "uint8", "int32")]
+    np.testing.assert_allclose(small, small[:1] * 3)
+    # no label left is NaN
     with np.errstate(invalid="ignore"):
         value = host(F.cross_entropy(here(X), here(np.full(4, -100))))
     assert np.isnan(value)
@@ -41,26 +46,12 @@ def test_no_label_left_is_nan(backend: str) -> None:
     np.testing.assert_array_equal(host(g), 0)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int32"])
-def test_small_labels(backend: str, dtype: str) -> None:
-    expected = F.cross_entropy(here(X), here(LABELS))
-    np.testing.assert_allclose(host(F.cross_entropy(here(X), here(LABELS.astype(dtype)))), host(expected))
-
-
 def test_weights_are_buffers(backend: str) -> None:
-    place = agrad.zeros((1,))
-    frequency = agrad.asarray(FREQUENCY, backend=place.backend, device=place.device)
-    module = nn.CrossEntropyLoss(frequency, ignore_index=0)
-    assert list(module.state_dict()) == ["weight"]
-    assert module.parameters() == []
+    module = nn.CrossEntropyLoss(agrad.asarray(here(FREQUENCY)), ignore_index=0)
+    assert list(module.state_dict()) == ["weight"] and module.parameters() == []
     expected = F.cross_entropy(here(X), here(LABELS), weight=here(FREQUENCY), ignore_index=0)
     np.testing.assert_allclose(host(module(here(X), here(LABELS))), host(expected))
     assert repr(module) == "CrossEntropyLoss(reduction='mean', ignore_index=0, label_smoothing=0.0)"
-
-
-def test_large_margins(backend: str) -> None:
-    far = F.soft_margin_loss(here(np.array([1e3, -1e3])), here(np.array([1, 1])), reduction="none")
-    np.testing.assert_array_equal(host(far), [0.0, 1e3])
 
 
 def test_a_distance_of_ones_own(backend: str) -> None:
@@ -147,7 +138,6 @@ def of_logits(loss: Any, softmax: Any, *more: Any, **how: Any) -> Any:
     return lambda x: loss(softmax(x, -1), *more, **how)
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     ("targets", "counts", "how"),
     [
@@ -156,9 +146,7 @@ def of_logits(loss: Any, softmax: Any, *more: Any, **how: Any) -> Any:
         (TARGETS + (TARGETS == 0), np.array([0, 4, 2]), {"reduction": "none"}),
     ],
 )  # fmt: skip
-def test_ctc_loss(backend: str, targets: np.ndarray, counts: np.ndarray, how: dict[str, Any]) -> None:
-    import torch
-
+def test_ctc_loss(backend: str, targets: np.ndarray, counts: np.ndarray, how: dict[str, Any], torch: Any) -> None:
     targets = np.where(targets == how.get("blank", 0), 0, targets % 5) if targets.ndim == 2 else targets
     theirs = of_logits(
         torch.nn.functional.ctc_loss, torch.nn.functional.log_softmax, torch.asarray(targets), torch.asarray(INPUTS),
@@ -168,10 +156,7 @@ def test_ctc_loss(backend: str, targets: np.ndarray, counts: np.ndarray, how: di
     check_same(mine, theirs, [STEPS], smooth=False)
 
 
-@pytest.mark.needs("torch")
-def test_ctc_loss_of_one_row_and_of_few_steps(backend: str) -> None:
-    import torch
-
+def test_ctc_loss_of_one_row_and_of_few_steps(backend: str, torch: Any) -> None:
     theirs = of_logits(torch.nn.functional.ctc_loss, torch.nn.functional.log_softmax, torch.asarray(TARGETS[0, :3]),
                        torch.tensor(6), torch.tensor(3), reduction="none")  # fmt: skip
     mine = of_logits(F.ctc_loss, F.log_softmax, here(TARGETS[0, :3]), 6, 3, reduction="none")
@@ -189,15 +174,12 @@ def test_ctc_loss_of_one_row_and_of_few_steps(backend: str) -> None:
 
 def test_derivatives_of_ctc_loss(backend: str) -> None:
     """The derivative is that by the logarithms themselves, and there is a second one."""
-    x = here(STEPS[:4, :2, :3])
-    rest = (here(TARGETS[:2, :2] % 3), (4, 3), (2, 1))
-    testing.check_grads(lambda x: F.ctc_loss(x, *rest), (x,), order=2)
+    x = here(STEPS[:3, :1, :3])
+    rest = (here(TARGETS[:1, 1:3] % 3), (3,), (2,))
+    testing.check_grads(lambda x: F.ctc_loss(x, *rest), (x,), order=2 if backend == "numpy" else 1, directions=1)
 
 
-@pytest.mark.needs("torch")
-def test_the_module_of_ctc_loss() -> None:
-    import torch
-
+def test_the_module_of_ctc_loss(torch: Any) -> None:
     log_p = np.log(np.full((7, 3, 5), 0.2))
     theirs = torch.nn.CTCLoss(blank=4)(*map(torch.asarray, (log_p, TARGETS % 4, INPUTS, COUNTS)))
     module = nn.CTCLoss(blank=4)

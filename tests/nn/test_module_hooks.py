@@ -63,13 +63,10 @@ def observed(model: Any, x: Any, y: Any, total: Any, replaces: bool) -> Any:
     return seen
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 @pytest.mark.parametrize("replaces", [False, True])
 @pytest.mark.parametrize("recorded", ["both", "one", "results alone"])
-def test_backward_hooks_see_what_pytorch_s_see(backend: str, replaces: bool, recorded: str) -> None:
-    import torch
-
+def test_backward_hooks_see_what_pytorch_s_see(backend: str, replaces: bool, recorded: str, torch: Any) -> None:
     class Theirs(torch.nn.Module):
         def forward(self, x: Any, y: Any) -> Any:
             return x * y * self.w, x + y * self.w
@@ -110,8 +107,8 @@ def test_backward_hooks_in_transforms(backend: str) -> None:
     np.testing.assert_allclose(host(agrad.jit(agrad.grad(loss))(x)), 2 * plain, rtol=1e-12)
     batched = agrad.vmap(agrad.grad(loss))(here(np.stack([X, Y])))
     np.testing.assert_allclose(host(batched)[0], 2 * plain, rtol=1e-12)
-    with pytest.raises(NotDifferentiableError, match="Sequential: backward hooks are not supported in forward mode"):
-        agrad.jvp(loss, (x,), (x,))
+    match = "Sequential: backward hooks are not supported in forward mode"
+    fails(NotDifferentiableError, match, agrad.jvp, loss, (x,), (x,))
 
 
 def test_hooks_under_jit(backend: str) -> None:

@@ -19,7 +19,7 @@ IMAGE = RNG.normal(size=(1, 2, 4, 5))
 
 
 @pytest.mark.needs("torch")
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_any_setting(backend: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     groups, stride, dilation, padding = (int(n) for n in rng.integers(1, 4, size=4))
@@ -81,12 +81,9 @@ def test_infinities_stay_where_they_are() -> None:
     assert np.isfinite(expected).sum() == 9 - 3 + 9 - 1
 
 
-def test_no_samples(backend: str) -> None:
-    assert F.conv2d(here(np.zeros((0, 2, 5, 5))), here(draw(3, 2, 3, 3))).shape == (0, 3, 3, 3)
-
-
-def test_a_transposed_convolution_may_leave_nothing(backend: str) -> None:
+def test_convolutions_of_nothing_and_with_nothing_left(backend: str) -> None:
     """PyTorch returns the empty array too, where its library supports it (batches in float32)."""
+    assert F.conv2d(here(np.zeros((0, 2, 5, 5))), here(draw(3, 2, 3, 3))).shape == (0, 3, 3, 3)
     x, w = here(draw(2, 3, 1, 4)), here(draw(3, 2, 2, 2))
     assert F.conv_transpose2d(x, w, padding=(1, 0)).shape == (2, 2, 0, 5)
     for f in (agrad.grad, lambda f: agrad.jit(agrad.grad(f)), lambda f: agrad.vmap(agrad.grad(f), in_axes=(0, None))):
@@ -97,7 +94,6 @@ def test_a_transposed_convolution_may_leave_nothing(backend: str) -> None:
 # ------------------------------------------------------------------ interpolation
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     ("mode", "axes", "how"),
     [
@@ -105,10 +101,8 @@ def test_a_transposed_convolution_may_leave_nothing(backend: str) -> None:
         ("bilinear", 2, {"antialias": True}), ("bicubic", 2, {"antialias": True, "align_corners": True}),
     ],
 )  # fmt: skip
-def test_lengths(mode: str, axes: int, how: dict[str, Any]) -> None:
+def test_lengths(mode: str, axes: int, how: dict[str, Any], torch: Any) -> None:
     """Every length to every other, by size and by factor, chooses the elements that PyTorch's chooses."""
-    import torch
-
     more = (1,) * (axes - 1)
     for n in (1, 2, 3, 5, 8, 13):
         x = np.arange(1.0, n + 1).reshape(1, 1, *more, -1) ** 2
@@ -137,9 +131,10 @@ def test_integers() -> None:
 
 
 def test_second_order_of_grid_sample(backend: str) -> None:
-    x, grid = here(IMAGE[:, :1, :2, :3]), here(RNG.uniform(-0.7, 0.7, size=(1, 1, 2, 2)))
-    for mode in ("bilinear", "bicubic"):
-        testing.check_grads(lambda x, grid, mode=mode: F.grid_sample(x, grid, mode), (x, grid), order=2)
+    x, grid = here(IMAGE[:, :1, :2, :2]), here(RNG.uniform(-0.7, 0.7, size=(1, 1, 1, 2)))
+    few = {"order": 2 if backend == "numpy" else 1, "directions": 1}
+    for mode in ("bilinear", "bicubic") if backend == "numpy" else ("bilinear",):
+        testing.check_grads(lambda x, grid, mode=mode: F.grid_sample(x, grid, mode), (x, grid), **few)
 
 
 def test_points_that_are_not_finite(backend: str) -> None:
@@ -158,38 +153,26 @@ def test_points_that_are_not_finite(backend: str) -> None:
 # ------------------------------------------------------------------ pooling
 
 
-def test_the_maximum_of_nan_is_nan(backend: str) -> None:
-    x = np.arange(16.0).reshape(1, 1, 4, 4)
-    x[0, 0, 0, 1] = np.nan
-    value = host(F.max_pool2d(here(x), 2))
-    assert np.isnan(value[0, 0, 0, 0]) and np.all(np.isfinite(value.ravel()[1:]))
-
-
 @pytest.mark.parametrize("stride", [1, 2])
 def test_where_the_cotangent_of_a_window_goes(backend: str, stride: int) -> None:
     """To the first of equal elements and the first NaN, row by row; an infinite one makes no NaN elsewhere."""
     x = np.zeros((1, 1, 4, 4))
     x[0, 0, 0, 1] = x[0, 0, 1, 0] = np.nan
     x[0, 0, 2:, 2:] = [[5.0, 7.0], [7.0, 7.0]]
-    side = 2 // stride + 1
-    slope = here(np.ones((1, 1, side, side)))
     y, pull = agrad.vjp(lambda x: F.max_pool2d(x, 2, stride), here(x))
-    found = host(pull(slope)[0])[0, 0]
+    assert np.isnan(host(y)[0, 0, 0, 0])  # the maximum of NaN
     firsts = np.zeros((4, 4))
     for i, j in np.ndindex(*y.shape[2:]):
         window = x[0, 0, i * stride :, j * stride :][:2, :2]
         row, column = np.unravel_index(np.argmax(window), (2, 2))
         firsts[i * stride + row, j * stride + column] += 1
-    np.testing.assert_array_equal(found, firsts)
-    infinite = host(pull(here(np.full(y.shape, np.inf)))[0])[0, 0]
-    np.testing.assert_array_equal(infinite, np.where(firsts > 0, np.inf, 0.0))
+    for cotangent, expected in ((1.0, firsts), (np.inf, np.where(firsts > 0, np.inf, 0.0))):
+        found = host(pull(here(np.full(y.shape, cotangent)))[0])[0, 0]
+        np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.needs("torch")
-def test_average_lengths() -> None:
+def test_average_lengths(torch: Any) -> None:
     """The windows that reach beyond the end, and what of them counts."""
-    import torch
-
     for n in range(4, 12):
         x = np.arange(1.0, n + 1).reshape(1, 1, -1)
         for k, stride, padding in ((2, 3, 1), (3, 2, 0), (4, 3, 2), (3, 4, 1), (4, 1, 1)):

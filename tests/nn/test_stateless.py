@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from refusals import fails
+from tensors import same_state
 from torch_parity import close, here, host
 
 import agrad
@@ -24,10 +24,7 @@ def values(module: nn.Module) -> dict[str, Any]:
     return {name: here(host(tensor)) for name, tensor in module.named_parameters()}
 
 
-@pytest.mark.needs("torch")
-def test_gradients_of_each_example_are_pytorchs(backend: str) -> None:
-    import torch
-
+def test_gradients_of_each_example_are_pytorchs(backend: str, torch: Any) -> None:
     mine, theirs = network(nn), network(torch.nn)
     nn.load_torch_state_dict(mine, theirs.state_dict())
     before = mine.state_dict()
@@ -52,8 +49,7 @@ def test_gradients_of_each_example_are_pytorchs(backend: str) -> None:
         return sum((gradient[name] * tensor).sum() for name, tensor in tensors.items())
 
     close(second["0.weight"], torch.func.grad(slope)(tensors)["0.weight"], "the second derivative")
-    for name, array in mine.state_dict().items():
-        np.testing.assert_array_equal(array, before[name])
+    same_state(mine.state_dict(), before)
 
 
 class Several(nn.Module):

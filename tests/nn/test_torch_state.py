@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
-from tensors import host
+from tensors import here, host, same_state
 
 import agrad
 from agrad import nn
@@ -18,17 +18,9 @@ pytestmark = pytest.mark.needs("torch")
 def network(space: Any) -> Any:
     """A model of layers that both have, in agrad's or PyTorch's ``nn``."""
     return space.Sequential(
-        space.Conv2d(2, 4, 3, padding=1, groups=2),
-        space.BatchNorm2d(4),
-        space.ReLU(),
-        space.ConvTranspose2d(4, 3, 2),
-        space.GroupNorm(3, 3),
-        space.PReLU(3),
-        space.MaxPool2d(2),
-        space.Flatten(),
-        space.Linear(27, 5),
-        space.LayerNorm(5),
-        space.Dropout(0.5),
+        *(space.Conv2d(2, 4, 3, padding=1, groups=2), space.BatchNorm2d(4), space.ReLU()),
+        *(space.ConvTranspose2d(4, 3, 2), space.GroupNorm(3, 3), space.PReLU(3), space.MaxPool2d(2), space.Flatten()),
+        *(space.Linear(27, 5), space.LayerNorm(5), space.Dropout(0.5)),
         space.ModuleDict({"head": space.Linear(5, 2, bias=False)})["head"],
     )
 
@@ -53,8 +45,7 @@ def test_a_network_computes_what_pytorch_s_does(backend: str, theirs: Any, form:
     if form == "parameters":
         state.update(theirs.named_parameters())
     assert nn.load_torch_state_dict(mine, state) == ([], [])
-    place = agrad.zeros((1,))
-    found = mine(agrad.asarray(X, backend=place.backend, device=place.device))
+    found = mine(here(X))
     np.testing.assert_allclose(host(found), theirs(torch.tensor(X)).detach().numpy(), rtol=1e-10, atol=1e-12)
     again = nn.torch_state_dict(mine)
     assert again.keys() == theirs.state_dict().keys()
@@ -74,8 +65,8 @@ def test_embedding_and_shared_weights_stand_by_all_names(backend: str) -> None:
     assert nn.torch_state_dict(ours).keys() == state.keys()
     np.testing.assert_array_equal(host(shared.weight), their_shared.weight.detach().numpy().T)
     nn.load_torch_state_dict(ours, {name: value for name, value in state.items() if not name.startswith("3")})
-    with pytest.raises(DataError, match=r"3\.weight: must have the values of 2\.weight"):
-        nn.load_torch_state_dict(ours, {**state, "3.weight": state["3.weight"] + 1})
+    other = {**state, "3.weight": state["3.weight"] + 1}
+    fails(DataError, r"3\.weight: must have the values of 2\.weight", nn.load_torch_state_dict, ours, other)
 
 
 def test_other_dtypes_are_cast(backend: str) -> None:
@@ -91,8 +82,8 @@ def test_integers_are_cast_if_they_fit() -> None:
     module.register_buffer("count", np.zeros(2, "int8"))
     nn.load_torch_state_dict(module, {"count": torch.tensor([1, 127])})
     assert host(module.count).tolist() == [1, 127] and module.count.dtype.name == "int8"
-    with pytest.raises(DataError, match="count: must contain only numbers that int8 can represent"):
-        nn.load_torch_state_dict(module, {"count": torch.tensor([1, 128])})
+    match, large = "count: must contain only numbers that int8 can represent", {"count": torch.tensor([1, 128])}
+    fails(DataError, match, nn.load_torch_state_dict, module, large)
 
 
 class Counting(nn.Module):
@@ -114,8 +105,8 @@ def test_counts_that_pytorch_has_are_loaded() -> None:
     assert nn.torch_state_dict(model) == {"0.batches": 3}
     nn.load_torch_state_dict(model, {"0.batches": torch.tensor(5)})
     assert model[0].host_state() == {"batches": 5, "seed": 7}
-    with pytest.raises(DataError, match=r"0\.batches: must be an integer of at least 0, got -1"):
-        nn.load_torch_state_dict(model, {"0.batches": torch.tensor(-1)})
+    match, wrong = r"0\.batches: must be an integer of at least 0, got -1", {"0.batches": torch.tensor(-1)}
+    fails(DataError, match, nn.load_torch_state_dict, model, wrong)
     assert nn.load_torch_state_dict(model, {}) == ([], [])
 
 
@@ -140,8 +131,7 @@ def test_state_that_does_not_fit_loads_nothing(backend: str) -> None:
         fails(DataError, match, nn.load_torch_state_dict, layer, {**good, **change})
     del good["0.bias"]
     fails(DataError, r"0\.bias: missing", lambda: nn.load_torch_state_dict(layer, good))
-    for name, value in nn.torch_state_dict(layer).items():
-        np.testing.assert_array_equal(value, before[name])
+    same_state(nn.torch_state_dict(layer), before)
     found = nn.load_torch_state_dict(layer, {**good, "extra": 1}, strict=False)
     assert found == (["0.bias"], ["extra"])
     np.testing.assert_array_equal(nn.torch_state_dict(layer)["0.weight"], good["0.weight"])
