@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
-from tensors import all_equal, draw, host
+from tensors import all_equal, draw, here, host
+from training_steps import step_of
 
 import agrad
 from agrad import nn, optim
@@ -16,9 +17,7 @@ from agrad.optim import swa_utils
 
 def network() -> nn.Module:
     nn.manual_seed(0)
-    return nn.Sequential(
-        nn.Linear(3, 4, dtype="float64"), nn.BatchNorm1d(4, dtype="float64"), nn.Linear(4, 1, dtype="float64")
-    )
+    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)).double()
 
 
 def torch_network(state: dict[str, np.ndarray]) -> Any:
@@ -47,31 +46,26 @@ def built(module: Any, options: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("name", AVERAGES)
-def test_averages_are_pytorchs(backend: str, name: str, jitted: bool) -> None:
-    import torch
-
+def test_averages_are_pytorchs(backend: str, name: str, jitted: bool, torch: Any) -> None:
     model = network()
     other = torch_network(model.state_dict())
     names = [n for n, _ in other.named_parameters()]
     assert [n for n, _ in model.named_parameters()] == names
-    first = model.parameters()[0]
     averaged = swa_utils.AveragedModel(model, **built(swa_utils, AVERAGES[name]))
     theirs = torch.optim.swa_utils.AveragedModel(other, **built(torch.optim.swa_utils, AVERAGES[name]))
-    optimizer, torchs = optim.SGD(model.parameters(), 0.05), torch.optim.SGD(other.parameters(), 0.05)
+    one = step_of(optim.SGD(model.parameters(), 0.05), lambda x: agrad.mean(agrad.square(model(x) - 1.0)))
+    torchs = torch.optim.SGD(other.parameters(), 0.05)
 
     def step(x: Any) -> None:
-        agrad.mean(agrad.square(model(x) - 1.0)).backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        one(x)
         averaged.update_parameters(model)
 
     run = agrad.jit(step) if jitted else step
     for n in range(4):
         x = draw(6, 3, seed=n)
-        run(agrad.asarray(x, backend=first.backend, device=first.device).raw)
+        run(here(x).raw)
         torch.mean(torch.square(other(torch.tensor(x)) - 1.0)).backward()
         torchs.step()
         torchs.zero_grad()
@@ -86,10 +80,10 @@ def test_averages_are_pytorchs(backend: str, name: str, jitted: bool) -> None:
     x = draw(5, 3, seed=9)
     averaged.eval()
     theirs.eval()
-    y = averaged(agrad.asarray(x, backend=first.backend, device=first.device))
+    y = averaged(here(x))
     np.testing.assert_allclose(host(y), theirs(torch.tensor(x)).detach().numpy(), rtol=1e-9)
     batches = [draw(4, 3, seed=20 + n) for n in range(3)]
-    swa_utils.update_bn([(agrad.asarray(b, backend=first.backend, device=first.device),) for b in batches], averaged)
+    swa_utils.update_bn([(here(b),) for b in batches], averaged)
     torch.optim.swa_utils.update_bn([torch.tensor(b) for b in batches], theirs)
     norms = averaged.module.named_modules(), theirs.module.named_modules()
     mine, his = (next(m for _, m in found if type(m).__name__ == "BatchNorm1d") for found in norms)
@@ -110,19 +104,19 @@ def test_a_resumed_average_goes_on() -> None:
         if n == 2:
             second.update_parameters(model)
     all_equal(first.parameters(), second.parameters())
-    with pytest.raises(DataError, match="n_averaged: must be int64"):
-        second.load_state_dict({n: v for n, v in first.state_dict().items() if n != "n_averaged"})
+    part = {n: v for n, v in first.state_dict().items() if n != "n_averaged"}
+    fails(DataError, "n_averaged: must be int64", second.load_state_dict, part)
 
 
 def test_wrong_use_of_averages_is_an_error() -> None:
     model = network()
     fails(OperandError, "a Module with parameters", lambda: swa_utils.AveragedModel(nn.ReLU()))
-    with pytest.raises(ConfigurationError, match="AveragedModel: avg_fn and multi_avg_fn cannot be combined"):
-        swa_utils.AveragedModel(model, avg_fn=max, multi_avg_fn=max)
+    both = {"avg_fn": max, "multi_avg_fn": max}
+    fails(ConfigurationError, "avg_fn and multi_avg_fn cannot be combined", swa_utils.AveragedModel, model, **both)
     fails(ConfigurationError, r"decay must be a number from 0 to 1, got 1\.5", lambda: swa_utils.get_ema_avg_fn(1.5))
     averaged = swa_utils.AveragedModel(model)
-    with pytest.raises(OperandError, match=r"got differences in 0\.weight, 0\.bias, 1\.weight, 1\.bias, 2\.weight"):
-        averaged.update_parameters(nn.Sequential(nn.Linear(2, 2)))
+    match = r"got differences in 0\.weight, 0\.bias, 1\.weight, 1\.bias, 2\.weight"
+    fails(OperandError, match, averaged.update_parameters, nn.Sequential(nn.Linear(2, 2)))
     assert averaged.n_averaged.tolist() == [0]
 
 
@@ -137,11 +131,8 @@ def leaves(place: Any) -> tuple[list[agrad.Tensor], list[np.ndarray]]:
     return tensors, grads
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize("norm_type", [1, 2, 3.5, math.inf])
-def test_norms_are_pytorchs(place: Any, norm_type: float) -> None:
-    import torch
-
+def test_norms_are_pytorchs(place: Any, norm_type: float, torch: Any) -> None:
     ours, grads = leaves(place)
     theirs = [torch.zeros(g.shape, dtype=torch.tensor(g).dtype, requires_grad=True) for g in grads]
     for tensor, g in zip(theirs, grads, strict=True):
@@ -171,11 +162,11 @@ def test_norms_that_are_not_finite() -> None:
     w.grad = agrad.asarray(np.asarray([1.0, np.nan]))
     assert math.isnan(optim.clip_grad_norm([w], 1.0).item())
     w.grad = agrad.asarray(np.asarray([1.0, np.inf]))
-    with pytest.raises(AnomalyError, match="clip_grad_norm: the norm of the gradients must be finite, got inf"):
-        optim.clip_grad_norm([w], 1.0, error_if_nonfinite=True)
+    finite = "clip_grad_norm: the norm of the gradients must be finite, got inf"
+    fails(AnomalyError, finite, optim.clip_grad_norm, [w], 1.0, error_if_nonfinite=True)
     np.testing.assert_array_equal(host(w.grad), [1.0, np.inf])
-    with pytest.raises(ConfigurationError, match=r"must be a number greater than 0 or math\.inf, got 0"):
-        optim.clip_grad_norm([w], 1.0, norm_type=0)
+    match = r"must be a number greater than 0 or math\.inf, got 0"
+    fails(ConfigurationError, match, optim.clip_grad_norm, [w], 1.0, norm_type=0)
 
     @agrad.jit
     def clipped() -> Any:

@@ -9,22 +9,13 @@ import numpy as np
 import pytest
 from processes import run_program
 from refusals import fails
+from training_steps import OPTIMIZERS
 
 import agrad
 from agrad import optim
 
 pytestmark = pytest.mark.needs("cupy", "cuda_on_cpu")
 
-KINDS: dict[str, tuple[type[optim.Optimizer], dict[str, Any]]] = {
-    "plain": (optim.SGD, {}),
-    "plain, decay, maximize": (optim.SGD, {"weight_decay": 0.1, "maximize": True}),
-    "momentum": (optim.SGD, {"momentum": 0.9, "weight_decay": 0.1}),
-    "dampening": (optim.SGD, {"momentum": 0.9, "dampening": 0.3}),
-    "nesterov": (optim.SGD, {"momentum": 0.9, "nesterov": True}),
-    "Adam": (optim.Adam, {"weight_decay": 0.1, "maximize": True}),
-    "AdamW": (optim.AdamW, {"weight_decay": 0.1}),
-    "amsgrad": (optim.Adam, {"amsgrad": True}),
-}
 SHAPES = [(), (1,), (3, 5), (0,), (2, 3, 4), (1024,), (1025,), (41, 100)]
 LAYOUTS: list[Callable[[Any], Any]] = [
     lambda a: a,
@@ -82,9 +73,9 @@ def trained(backend: str, make: Callable[..., optim.Optimizer], dtype: str) -> l
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_the_bits_are_those_of_one_kernel_a_parameter(name: str, dtype: str) -> None:
-    kind, options = KINDS[name]
+    kind, options = OPTIMIZERS[name]
     if dtype == "float16" and kind is not optim.SGD:
         options = {**options, "eps": 1e-3}  # 1e-8 is 0
     joint, apart, right = (
@@ -117,7 +108,7 @@ def launches(step: Callable[[], Any]) -> list[str]:
 
 @pytest.mark.parametrize(("name", "most"), [("plain", 101), ("momentum", 72), ("Adam", 56), ("AdamW", 56)], ids=str)
 def test_as_many_parameters_in_a_launch_as_its_arguments_can_name(name: str, most: int) -> None:
-    kind, options = KINDS[name]
+    kind, options = OPTIMIZERS[name]
     options = {**options, "maximize": False} if kind is not optim.AdamW else options
     for count, expected in [(1, 1), (most, 1), (most + 1, 2), (2 * most + 1, 3)]:
         ps, others = many(count), many(count)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
-from tensors import all_equal, draw, host, leaf
+from tensors import all_close, all_equal, draw, host, leaf
 
 import agrad
 from agrad import optim
@@ -28,22 +28,17 @@ def closure_of(optimizer: Any, loss: Any) -> Any:
     return closure
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     "options",
     [
-        {"lr": 0.1, "max_iter": 4},
         {"lr": 0.2, "max_iter": 7, "history_size": 3},
-        {"line_search_fn": "strong_wolfe", "max_iter": 3},
         {"line_search_fn": "strong_wolfe", "max_iter": 20, "history_size": 2, "lr": 0.5},
         {"line_search_fn": "strong_wolfe", "max_iter": 8, "max_eval": 5},
         {"line_search_fn": "strong_wolfe", "tolerance_grad": 1e-2, "tolerance_change": 1e-3},
     ],
     ids=str,
 )
-def test_steps_are_pytorchs(backend: str, options: dict[str, Any]) -> None:
-    import torch
-
+def test_steps_are_pytorchs(backend: str, options: dict[str, Any], torch: Any) -> None:
     if backend == "dask":  # each number that is read computes all arrays before it again
         options = {**options, "max_iter": 2}
     start = np.asarray([-1.2, 1.0, -0.5, 0.8])
@@ -56,8 +51,7 @@ def test_steps_are_pytorchs(backend: str, options: dict[str, Any]) -> None:
         with agrad.no_grad():
             loss = optimizer.step(mine)
         np.testing.assert_allclose(loss.item(), other.step(closure).item(), rtol=1e-7, atol=1e-9)
-        for a, b in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(host(a), b.detach().numpy(), rtol=1e-7, atol=1e-8)
+        all_close(ours, [b.detach().numpy() for b in theirs], atol=1e-8)
     state = other.state[theirs[0]]
     assert (optimizer.evaluations, optimizer.iterations) == (state["func_evals"], state["n_iter"])
 
@@ -84,13 +78,13 @@ def test_a_resumed_run_is_equal_bit_for_bit(backend: str, search: str | None) ->
     fresh = made[1].state_dict()
     closures = [closure_of(o, lambda p=p: rosenbrock(agrad, *p)) for o, p in zip(made, (first, second), strict=True)]
     made[1].load_state_dict(fresh)
-    for _ in range(4):
+    for _ in range(2):
         made[0].step(closures[0])
     for a, b in zip(second, first, strict=True):
         a.assign(agrad.asarray(host(b), backend=b.backend, device=b.device).raw)
     state = made[0].state_dict()
     made[1].load_state_dict(state)
-    for _ in range(3):
+    for _ in range(2):
         for optimizer, closure in zip(made, closures, strict=True):
             optimizer.step(closure)
     all_equal(first, second)
@@ -126,7 +120,7 @@ def test_an_evaluation_takes_two_reads_of_the_device(
 
         monkeypatch.setattr(agrad.Tensor, name, read)
     w, b = leaf(np.asarray([-1.2, 1.0, -0.5, 0.8])), leaf(np.asarray(2.0))
-    optimizer = optim.LBFGS([w, b], line_search_fn=search, max_iter=4 if backend == "dask" else 20, lr=0.1)
+    optimizer = optim.LBFGS([w, b], line_search_fn=search, max_iter=4 if backend == "dask" else 8, lr=0.1)
     optimizer.step(closure_of(optimizer, lambda: rosenbrock(agrad, w, b)))
     assert optimizer.evaluations > 3
     assert optimizer.evaluations <= len(reads) <= 2 * optimizer.evaluations
@@ -137,8 +131,8 @@ def test_wrong_use_is_an_error() -> None:
     optimizer = optim.LBFGS([w])
     fails(ConfigurationError, "LBFGS: step requires a closure and cannot be skipped", optimizer.step)
     fails(ConfigurationError, "one group", lambda: optim.LBFGS([{"params": [w]}, {"params": [leaf(np.ones(2))]}]))
-    with pytest.raises(DtypeError, match="LBFGS: parameters must have one precision, got float"):
-        optim.LBFGS([w, leaf(np.ones(2, np.float32))])
+    match = "LBFGS: parameters must have one precision, got float"
+    fails(DtypeError, match, optim.LBFGS, [w, leaf(np.ones(2, np.float32))])
     closure = closure_of(optimizer, lambda: agrad.sum(w**2))
 
     @agrad.jit

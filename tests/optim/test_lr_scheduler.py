@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
+from training_steps import same_jitted, step_of
 
 import agrad
 from agrad import nn, optim
-from agrad.errors import ConfigurationError, DataError, OperandError, TracedValueError
-from agrad.optim import lr_scheduler, swa_utils
+from agrad.errors import ConfigurationError, DataError, TracedValueError
+from agrad.optim import lr_scheduler
 
 Made = Callable[[Any, Any], Any]
 """From a module of schedulers, agrad's or PyTorch's, and an optimizer to a scheduler."""
@@ -45,6 +46,14 @@ SCHEDULERS: dict[str, Made] = {
     "SequentialLR of Lambda": lambda s, o: s.SequentialLR(
         o, [s.ConstantLR(o, 0.1, 100), s.LambdaLR(o, lambda n: 0.5**n), s.StepLR(o, 3)], [7, 20]
     ),
+    "fractions of epochs": lambda s, o: s.CosineAnnealingWarmRestarts(o, 3, 2),
+    "plateau": lambda s, o: s.ReduceLROnPlateau(o, patience=2, factor=0.5),
+    "plateau max": lambda s, o: s.ReduceLROnPlateau(o, "max", patience=1, cooldown=3, threshold=0.1),
+    "plateau abs": lambda s, o: s.ReduceLROnPlateau(o, "min", 0.1, 0, 0.3, "abs", min_lr=[0.05, 0.01]),
+    "plateau max abs": lambda s, o: s.ReduceLROnPlateau(o, "max", 0.1, 0, 0.3, "abs", eps=0.01),
+    "SWALR": lambda s, o: s.SWALR(o, [0.05, 0.02]),
+    "SWALR linear": lambda s, o: s.SWALR(o, [0.05, 0.02], anneal_strategy="linear", anneal_epochs=7),
+    "SWALR at once": lambda s, o: s.SWALR(o, [0.05, 0.02], anneal_epochs=0),
     "ChainedScheduler": lambda s, o: s.ChainedScheduler(
         [s.ConstantLR(o, 0.1, 6), s.ExponentialLR(o, 0.9), s.CosineAnnealingLR(o, 20)]
     ),
@@ -71,105 +80,48 @@ def momenta(optimizer: Any) -> list[Any]:
     return [group["betas"] if "betas" in group else group["momentum"] for group in optimizer.param_groups]
 
 
-@pytest.mark.needs("torch")
+METRICS = 3 / (1 + np.arange(60) % 20) + 0.3 * np.random.default_rng(0).normal(size=60)
+
+
 @pytest.mark.filterwarnings("ignore:Detected call of")
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_sixty_steps_are_pytorchs(name: str, kind: str) -> None:
-    import torch
-
+def test_sixty_steps_are_pytorchs(name: str, kind: str, torch: Any) -> None:
+    module = "swa_utils" if name.startswith("SWALR") else "lr_scheduler"
     ours, theirs = optimizer_of(kind), torch_optimizer_of(kind)
-    mine, other = SCHEDULERS[name](lr_scheduler, ours), SCHEDULERS[name](torch.optim.lr_scheduler, theirs)
-    for _ in range(60):
+    mine, other = (SCHEDULERS[name](getattr(s, module), o) for s, o in ((optim, ours), (torch.optim, theirs)))
+    for n in range(60):
         np.testing.assert_allclose(mine.get_last_lr(), other.get_last_lr(), rtol=1e-10, atol=1e-15)
         np.testing.assert_allclose(momenta(ours), momenta(theirs), rtol=1e-10)
         assert [g["lr"] for g in ours.param_groups] == mine.get_last_lr()
-        mine.step()
-        other.step()
-    assert mine.last_epoch == 60
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"patience": 2, "factor": 0.5},
-        {"patience": 1, "mode": "max", "cooldown": 3, "threshold": 0.1},
-        {"patience": 0, "threshold_mode": "abs", "threshold": 0.3, "min_lr": [0.05, 0.01]},
-        {"patience": 0, "mode": "max", "threshold_mode": "abs", "threshold": 0.3, "eps": 0.01},
-    ],
-)
-def test_plateaus_are_pytorchs(options: dict[str, Any]) -> None:
-    import torch
-
-    ours, theirs = optimizer_of(), torch_optimizer_of()
-    mine = lr_scheduler.ReduceLROnPlateau(ours, **options)
-    other = torch.optim.lr_scheduler.ReduceLROnPlateau(theirs, **options)
-    rng = np.random.default_rng(0)
-    for step in range(60):
-        metric = 3 / (1 + step % 20) + 0.3 * rng.normal()
-        mine.step(agrad.asarray(metric, requires_grad=True) if step % 2 else metric)
-        other.step(metric)
-        np.testing.assert_allclose(mine.get_last_lr(), other.get_last_lr(), rtol=1e-12)
-        if step == 30:
-            again = lr_scheduler.ReduceLROnPlateau(ours, **options)
+        if name.startswith("plateau"):
+            mine.step(agrad.asarray(METRICS[n], requires_grad=True) if n % 2 else METRICS[n])
+            other.step(METRICS[n])
+        else:
+            epoch = (n / 3,) if name == "fractions of epochs" else ()
+            mine.step(*epoch)
+            other.step(*epoch)
+        if n == 30 and name.startswith("plateau"):
+            again = SCHEDULERS[name](lr_scheduler, ours)
             again.load_state_dict(mine.state_dict())
             mine = again
-    assert len({mine.get_last_lr()[0], 0.2}) == 2
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.filterwarnings("ignore:Detected call of")
-@pytest.mark.parametrize("options", [{}, {"anneal_strategy": "linear", "anneal_epochs": 7}, {"anneal_epochs": 0}])
-def test_swalr_is_pytorchs(options: dict[str, Any]) -> None:
-    import torch
-
-    ours, theirs = optimizer_of(), torch_optimizer_of()
-    mine = swa_utils.SWALR(ours, [0.05, 0.02], **options)
-    other = torch.optim.swa_utils.SWALR(theirs, [0.05, 0.02], **options)
-    for _ in range(20):
-        np.testing.assert_allclose(mine.get_last_lr(), other.get_last_lr(), rtol=1e-12)
-        mine.step()
-        other.step()
-    assert mine.get_last_lr() == [0.05, 0.02]
-
-
-@pytest.mark.needs("torch")
-def test_fractions_of_epochs_are_pytorchs() -> None:
-    import torch
-
-    ours, theirs = optimizer_of(), torch_optimizer_of()
-    mine = lr_scheduler.CosineAnnealingWarmRestarts(ours, 3, 2)
-    other = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(theirs, 3, 2)
-    for epoch in np.linspace(0, 14, 43):
-        mine.step(float(epoch))
-        other.step(float(epoch))
-        np.testing.assert_allclose(mine.get_last_lr(), other.get_last_lr(), rtol=1e-10)
-    assert mine.last_epoch == other.last_epoch == 14
+    assert mine.last_epoch == (19 if name == "fractions of epochs" else 60)
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
 @pytest.mark.parametrize("name", ["ExponentialLR", "OneCycleLR", "SequentialLR", "CyclicLR"])
 def test_a_jitted_step_is_traced_once(backend: str, name: str, kind: str) -> None:
-    found = []
-    for jitted in (False, True):
+    def train(jit: Any) -> list[agrad.Tensor]:
         optimizer = optimizer_of(kind)
-        scheduler = SCHEDULERS[name](lr_scheduler, optimizer)
-
-        def step(optimizer: Any = optimizer) -> None:
-            one, two = optimizer.parameters
-            agrad.sum(agrad.square(one * two - 3.0)).backward()
-            optimizer.step()
-            optimizer.zero_grad()
-
-        run = agrad.jit(step) if jitted else step
+        scheduler, (one, two) = SCHEDULERS[name](lr_scheduler, optimizer), optimizer.parameters
+        run = jit(step_of(optimizer, lambda: agrad.sum(agrad.square(one * two - 3.0))))
         for _ in range(8):
             run()
             scheduler.step()
-        found.append([np.array(p.detach().numpy()) for p in optimizer.parameters])
-        if jitted:
-            assert run.cache_info().misses == 1
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-10)
+        assert jit is not agrad.jit or run.cache_info().misses == 1
+        return [one, two]
+
+    same_jitted(train, rtol=1e-10)
 
 
 def test_schedulers_that_multiply_may_be_used_together() -> None:
@@ -199,39 +151,11 @@ def test_a_run_goes_on_from_a_number_of_steps() -> None:
 S = lr_scheduler
 
 
-@pytest.mark.parametrize(
-    ("error", "match", "make"),
-    [
-        (OperandError, "StepLR: optimizer must be an agrad optimizer, got list", lambda o: S.StepLR([o], 3)),
-        (OperandError, "LambdaLR: optimizer must be an agrad optimizer, got int", lambda o: S.LambdaLR(3, abs)),
-        (ConfigurationError, "StepLR: step_size must be an integer of at least 1, got 0", lambda o: S.StepLR(o, 0)),
-        (ConfigurationError, "milestones", lambda o: S.MultiStepLR(o, [1.5])),
-        (ConfigurationError, "factor must be a number from 0 to 1, got 1.5", lambda o: S.ConstantLR(o, 1.5)),
-        (ConfigurationError, "LinearLR: start_factor must be greater than 0, got 0", lambda o: S.LinearLR(o, 0.0)),
-        (ConfigurationError, "T_max", lambda o: S.CosineAnnealingLR(o, 0)),
-        (ConfigurationError, "must have one value for each of 2 groups, got 1", lambda o: S.LambdaLR(o, [abs])),
-        (ConfigurationError, "lr_lambda must be a function of the step", lambda o: S.MultiplicativeLR(o, 0.9)),
-        (ConfigurationError, "both epochs and steps_per_epoch", lambda o: S.OneCycleLR(o, 0.1, epochs=3)),
-        (ConfigurationError, "one of 'cos', .*, got 'sin'", lambda o: S.OneCycleLR(o, 0.1, 9, anneal_strategy="sin")),
-        (ConfigurationError, "mode must be one of 'triangular'", lambda o: S.CyclicLR(o, 0.1, 0.2, mode="square")),
-        (ConfigurationError, "factor must be a finite number", lambda o: S.ReduceLROnPlateau(o, factor=1.0)),
-        (ConfigurationError, "schedulers must be a non-empty list", lambda o: S.ChainedScheduler([])),
-        (ConfigurationError, "must not require a metric", lambda o: S.ChainedScheduler([S.ReduceLROnPlateau(o)])),
-        (ConfigurationError, "must have the same", lambda o: S.SequentialLR(o, [S.StepLR(optimizer_of(), 2)], [])),
-        (ConfigurationError, "must be 0 increasing integers", lambda o: S.SequentialLR(o, [S.StepLR(o, 2)], [4])),
-        (OperandError, r"schedulers\[0\] must be a scheduler, got int", lambda o: S.SequentialLR(o, [3], [])),
-        (ConfigurationError, "anneal_epochs", lambda o: swa_utils.SWALR(o, 0.1, anneal_epochs=-1)),
-    ],
-)
-def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
-    fails(error, match, lambda: make(optimizer_of()))
-
-
 def test_wrong_use_later_is_an_error() -> None:
     scheduled = optim.SGD(parameters(), lr=optim.Constant(0.1))
     fails(ConfigurationError, "lr of group 0 must be a number in the optimizer, got a schedule", S.StepLR, scheduled, 2)
-    with pytest.raises(ConfigurationError, match="OneCycleLR: Adagrad has no momentum"):
-        S.OneCycleLR(optim.Adagrad(parameters()), 0.1, 9)
+    adagrad = optim.Adagrad(parameters())
+    fails(ConfigurationError, "OneCycleLR: Adagrad has no momentum", S.OneCycleLR, adagrad, 0.1, 9)
     optimizer = optimizer_of()
     cycle = S.OneCycleLR(optimizer, 0.1, 3)
     for _ in range(3):

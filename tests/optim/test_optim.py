@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
-from tensors import all_close, all_equal, draw, host, leaf, set_grad
+from tensors import all_close, draw, here, host, leaf, same_state, set_grad
 from test_optimizers import ADAM_OPTIONS, SGD_OPTIONS
+from training_steps import same_jitted, step_of
 
 import agrad
 from agrad import nn, optim
@@ -17,10 +18,8 @@ from agrad.errors import (
     DataError,
     DtypeError,
     MixedBackendsError,
-    NotDifferentiableError,
-    OperandError,
 )
-from agrad.ops.updates import adam_update_p, sgd_update, sgd_update_p
+from agrad.ops.updates import adam_update_p, sgd_update_p
 
 EVERY = [(optim.SGD, options) for options in SGD_OPTIONS]
 EVERY += [(kind, options) for kind in (optim.Adam, optim.AdamW) for options in ADAM_OPTIONS]
@@ -32,19 +31,16 @@ NAMES = [f"{kind.__name__}-{'-'.join(options) or 'plain'}" for kind, options in 
 
 def test_a_real_function_of_complex_numbers_goes_down(backend: str) -> None:
     target = draw(4) + 1j * draw(4, seed=1)
-    z = leaf(np.zeros(4, complex))
-    optimizer = optim.SGD([z], lr=0.3)
-    there = agrad.asarray(target, backend=z.backend, device=z.device)
+    z, there = leaf(np.zeros(4, complex)), here(target)
+    step = step_of(optim.SGD([z], lr=0.3), lambda: agrad.sum(agrad.square(agrad.abs(z - there))))
     for _ in range(40):
-        optimizer.zero_grad()
-        agrad.sum(agrad.square(agrad.abs(z - there))).backward()
-        optimizer.step()
+        step()
     np.testing.assert_allclose(host(z), target, atol=1e-8)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("kind", "options"), EVERY, ids=NAMES)
-@pytest.mark.parametrize("shape", [(), (0, 3), (3, 2), (90_001,)], ids=str)
+@pytest.mark.parametrize("shape", [(), (0, 3), (90_001,)], ids=str)
 def test_numpy_kernels_are_the_generic_bodies(
     kind: type[optim.Optimizer], options: dict[str, Any], shape: tuple[int, ...], dtype: str
 ) -> None:
@@ -70,7 +66,7 @@ def test_numpy_kernels_are_the_generic_bodies(
             all_close(optimizer.arrays[0], arrays, **close)
 
 
-@pytest.mark.parametrize("shape", [(5000,), (70, 80), (100_000,)], ids=str)
+@pytest.mark.parametrize("shape", [(70, 80), (100_000,)], ids=str)
 @pytest.mark.parametrize(("kind", "options"), EVERY, ids=NAMES)
 def test_gradients_that_are_views_on_numpy(
     kind: type[optim.Optimizer], options: dict[str, Any], shape: tuple[int, ...]
@@ -88,7 +84,7 @@ def test_gradients_that_are_views_on_numpy(
 
 
 @pytest.mark.parametrize("size", [100, 5000], ids=["small", "large"])
-@pytest.mark.parametrize("beta", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("beta", [0.0, 0.9])
 def test_adams_moments_on_numpy_never_are_denormal(size: int, beta: float) -> None:
     """Where the gradient stays 0 they go from small normal numbers to 0, and are not held up between."""
     w = leaf(np.ones(size, np.float32))
@@ -101,8 +97,9 @@ def test_adams_moments_on_numpy_never_are_denormal(size: int, beta: float) -> No
     assert not m.any()
 
 
-@pytest.mark.parametrize("options", [{}, {"nesterov": True}, {"maximize": True}], ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("options", "dtype"), [({}, "float64"), ({"nesterov": True}, "float32"), ({"maximize": True}, "float32")], ids=str
+)
 def test_velocities_on_numpy_do_not_stay_denormal(options: dict[str, Any], dtype: str) -> None:
     """Of a column whose gradient stays 0; the others keep theirs, small as they are, and so do their parameters."""
     tiny = np.finfo(dtype).tiny
@@ -124,38 +121,10 @@ def test_a_jitted_steps_velocity_does_not_stay_denormal() -> None:
     x, y = np.ones((4, 100), np.float32), np.zeros((4, 100), np.float32)
     w = leaf(np.full((100, 100), 1e-10, np.float32))
     optimizer = optim.SGD([w], momentum=0.5, lr=1e-30)
-
-    @agrad.jit
-    def step(x: Any, y: Any) -> None:
-        agrad.sum((agrad.asarray(x) @ w) * y).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
+    step = agrad.jit(step_of(optimizer, lambda x, y: agrad.sum((agrad.asarray(x) @ w) * y)))
     for count in range(200):
         step(x, y if count else y + 1)
     assert not optimizer.state_dict()["0.v"].any()
-
-
-def test_a_step_can_be_differentiated() -> None:
-    settings = {"momentum": 0.9, "dampening": 0.1, "nesterov": True, "weight_decay": 0.2, "maximize": False}
-
-    def after_two(w: Any) -> Any:
-        v = agrad.zeros_like(w)
-        for _ in range(2):
-            w, v = sgd_update(w, w**3, v, lr=0.1, donate=True, **settings)
-        m, s = v, agrad.square(v)
-        options = {
-            "lr": 0.1, "betas": (0.9, 0.8), "eps": 1e-8, "weight_decay": 0.1, "amsgrad": False, "maximize": False,
-        }  # fmt: skip
-        w, m, s = optim.AdamW.update(w, w**2, (m, s), 2, None, **options)
-        return agrad.sum(w * w + m + s)
-
-    w, h = draw(4), 1e-6
-    t = draw(4, seed=5)
-    slope = float(np.sum(agrad.grad(after_two)(w) * t))
-    expected = float(after_two(w + h * t) - after_two(w - h * t)) / (2 * h)
-    assert math.isclose(slope, expected, rel_tol=1e-7)
-    assert math.isclose(float(agrad.jvp(after_two, (w,), (t,))[1]), slope, rel_tol=1e-12)
 
 
 @pytest.fixture
@@ -165,57 +134,6 @@ def on_numpy() -> Any:
 
 
 # ------------------------------------------------------------------ on every backend
-
-
-def train(kind: Any, options: dict[str, Any], steps: int, optimizer: Any = None, model: Any = None) -> Any:
-    if model is None:
-        nn.manual_seed(3)
-        model = nn.Sequential(nn.Linear(4, 8, dtype="float64"), nn.Tanh(), nn.Linear(8, 2, dtype="float64"))
-        optimizer = kind(model.parameters(), **options)
-    first = model.parameters()[0]
-    x = agrad.asarray(draw(16, 4), backend=first.backend, device=first.device)
-    y = agrad.asarray(draw(16, 2, seed=1), backend=first.backend, device=first.device)
-    losses = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = nn.MSELoss()(model(x), y)
-        loss.backward()
-        norm = optim.clip_grad_norm(model.parameters(), 0.5)
-        assert norm.shape == ()
-        assert norm.backend == first.backend
-        optimizer.step()
-        losses.append(loss.item())
-    return model, optimizer, losses
-
-
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [(optim.SGD, {"lr": 0.05, "momentum": 0.9}), (optim.Adam, {"lr": optim.Warmup(optim.Cosine(0.02, 30), 5)})],
-)
-def test_the_same_curve_as_numpys_and_a_resumed_run_is_bitwise_equal(
-    backend: str, kind: Any, options: dict[str, Any]
-) -> None:
-    steps = 8 if backend == "dask" else 20
-    with agrad.use_backend("numpy"):
-        expected = train(kind, options, steps)[2]
-    model, optimizer, losses = train(kind, options, steps // 2)
-    model_state, state = model.state_dict(), optimizer.state_dict()
-    frozen = {name: a.copy() for name, a in {**model_state, **state}.items()}
-    losses += train(kind, options, steps - steps // 2, optimizer, model)[2]
-    np.testing.assert_allclose(losses, expected, rtol=1e-9)
-    assert losses[-1] < losses[0]
-    for name, a in {**model_state, **state}.items():
-        np.testing.assert_array_equal(a, frozen[name])
-
-    resumed, other, _ = train(kind, options, 0)
-    resumed.load_state_dict(model_state)
-    other.load_state_dict(state)
-    assert other.steps == steps // 2
-    schedule = options["lr"]
-    assert other.rate == (schedule(steps // 2) if callable(schedule) else schedule)
-    again = train(kind, options, steps - steps // 2, other, resumed)[2]
-    assert again == losses[steps // 2 :]
-    all_equal(model.parameters(), resumed.parameters())
 
 
 def test_clip_grad_norm_of_narrow_gradients_does_not_overflow() -> None:
@@ -264,38 +182,12 @@ def test_a_schedule_or_a_setting_is_the_rate() -> None:
     optimizer.step()
     assert host(w)[0] == -6.5
     assert optimizer.steps == 4
-    with pytest.raises(ConfigurationError, match="lr"):
-        optimizer.lr = -1.0
+    fails(ConfigurationError, "lr", setattr, optimizer, "lr", -1.0)
     optimizer.lr = lambda n: math.inf
     before = host(w)
     fails(ConfigurationError, "lr at step 4", optimizer.step)
     np.testing.assert_array_equal(host(w), before)
     assert "lr=0.1" in repr(optim.Adam([w], lr=0.1))
-
-
-@pytest.mark.usefixtures("on_numpy")
-@pytest.mark.parametrize(
-    ("error", "match", "make"),
-    [
-        (ConfigurationError, "SGD: parameters must not be empty", lambda w: optim.SGD([], 0.1)),
-        (ConfigurationError, "parameters 0 and 2 must differ", lambda w: optim.SGD([w, leaf(np.ones(1)), w], 0.1)),
-        (OperandError, "SGD: params must be a list, got one Tensor", lambda w: optim.SGD(w, 0.1)),
-        (OperandError, "model.parameters", lambda w: optim.Adam(nn.Linear(1, 1))),
-        (OperandError, "SGD: parameter 1 must be a Tensor, got ndarray", lambda w: optim.SGD([w, np.ones(2)], 0.1)),
-        (NotDifferentiableError, "leaf", lambda w: optim.SGD([w * 2], 0.1)),
-        (DtypeError, "int64", lambda w: optim.SGD([agrad.asarray([1, 2])], 0.1)),
-        (ConfigurationError, "lr", lambda w: optim.SGD([w], -0.1)),
-        (ConfigurationError, "lr", lambda w: optim.SGD([w], math.nan)),
-        (ConfigurationError, "momentum", lambda w: optim.SGD([w], 0.1, momentum=-1)),
-        (ConfigurationError, "nesterov", lambda w: optim.SGD([w], 0.1, nesterov=True)),
-        (ConfigurationError, "betas", lambda w: optim.Adam([w], betas=(0.9, 1.0))),
-        (ConfigurationError, "betas", lambda w: optim.Adam([w], betas=0.9)),
-        (ConfigurationError, "eps", lambda w: optim.AdamW([w], eps=-1e-8)),
-        (ConfigurationError, "max_norm", lambda w: optim.clip_grad_norm([w], -1.0)),
-    ],
-)
-def test_wrong_use_is_an_error(error: type[Exception], match: str, make: Any) -> None:
-    fails(error, match, lambda: make(leaf(np.ones(2))))
 
 
 @pytest.mark.usefixtures("on_numpy")
@@ -323,8 +215,7 @@ def test_nothing_is_half_stepped_or_half_loaded() -> None:
         {name: value for name, value in good.items() if name != "steps"},
     ):
         fails(DataError, "was not loaded", optimizer.load_state_dict, wrong)
-    for name, value in optimizer.state_dict().items():
-        np.testing.assert_array_equal(value, good[name])
+    same_state(optimizer.state_dict(), good)
 
 
 @pytest.mark.usefixtures("on_numpy")
@@ -345,21 +236,19 @@ def test_state_of_a_moved_parameter_is_an_error() -> None:
 
 
 def test_clip_grad_norm_in_a_jitted_step(backend: str) -> None:
-    found = []
-    for jitted in (False, True):
+    def train(jit: Any) -> list[Any]:
         nn.manual_seed(0)
         model = nn.Linear(3, 2, dtype=agrad.float64)
         optimizer = optim.SGD(model.parameters(), lr=0.1)
-        parameters = list(model.parameters())
 
-        def step(x: Any, model: Any = model, optimizer: Any = optimizer, parameters: Any = parameters) -> Any:
+        def step(x: Any) -> Any:
             agrad.sum(model(x) ** 2).backward()
-            norm = optim.clip_grad_norm(parameters, 0.5)
+            norm = optim.clip_grad_norm(model.parameters(), 0.5)
             optimizer.step()
             optimizer.zero_grad()
             return norm
 
-        run = agrad.jit(step) if jitted else step
-        x = agrad.ones((2, 3))
-        found.append([run(x).item() for _ in range(3)] + [host(p) for p in parameters])
-    all_close(*found, rtol=1e-5, atol=1e-7)
+        run, x = jit(step), agrad.ones((2, 3))
+        return [run(x) for _ in range(3)] + model.parameters()
+
+    same_jitted(train, rtol=1e-5, atol=1e-7)

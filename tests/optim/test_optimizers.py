@@ -8,35 +8,28 @@ import numpy as np
 import pytest
 from refusals import fails
 from tensors import all_close, all_equal, draw, host, leaf, set_grad
+from training_steps import step_of
 
 import agrad
 from agrad import optim, tree
-from agrad.errors import ConfigurationError, DtypeError, OperandError, ShapeError
+from agrad.errors import ConfigurationError
 
 Options = dict[str, Any]
 KINDS: list[tuple[str, Options]] = [
     ("SGD", {"momentum": 0.8, "dampening": 0.3, "weight_decay": 0.1}),
     ("Adam", {"amsgrad": True, "weight_decay": 0.1, "betas": (0.5, 0.6)}),
     ("AdamW", {"amsgrad": True, "maximize": True}),
-    ("Adamax", {}),
     ("Adamax", {"weight_decay": 0.1, "maximize": True, "betas": (0.7, 0.8)}),
-    ("NAdam", {}),
     ("NAdam", {"weight_decay": 0.1, "momentum_decay": 0.1}),
     ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
-    ("RAdam", {}),
     ("RAdam", {"weight_decay": 0.1, "betas": (0.8, 0.95)}),
     ("RAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
-    ("RMSprop", {}),
     ("RMSprop", {"centered": True, "momentum": 0.9}),
     ("RMSprop", {"momentum": 0.5, "weight_decay": 0.1, "maximize": True}),
-    ("Adagrad", {"lr_decay": 0.1, "initial_accumulator_value": 0.3}),
-    ("Adagrad", {"weight_decay": 0.1, "maximize": True}),
-    ("Adadelta", {}),
+    ("Adagrad", {"lr_decay": 0.1, "initial_accumulator_value": 0.3, "weight_decay": 0.1, "maximize": True}),
     ("Adadelta", {"rho": 0.8, "weight_decay": 0.1, "maximize": True}),
-    ("Rprop", {}),
     ("Rprop", {"etas": (0.4, 1.5), "step_sizes": (1e-3, 0.2), "maximize": True}),
-    ("ASGD", {"t0": 7, "lambd": 0.1}),
-    ("ASGD", {"weight_decay": 0.1, "maximize": True}),
+    ("ASGD", {"t0": 7, "lambd": 0.1, "weight_decay": 0.1, "maximize": True}),
     ("Lion", {}),
     ("Lion", {"weight_decay": 0.1, "betas": (0.6, 0.8), "maximize": True}),
 ]
@@ -96,13 +89,10 @@ def in_double() -> Any:
     torch.set_default_dtype(before)
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.usefixtures("in_double")
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize(("name", "options"), STEPS, ids=str)
-def test_fifty_steps_are_pytorchs(backend: str, name: str, options: Options, dtype: str) -> None:
-    import torch
-
+def test_fifty_steps_are_pytorchs(backend: str, name: str, options: Options, dtype: str, torch: Any) -> None:
     is_complex, count = dtype == "complex128", 50 if backend in ("numpy", "torch") else 12
     ours = [leaf(a) for a in starts(is_complex)]
     theirs = [torch.tensor(a, requires_grad=True) for a in starts(is_complex)]
@@ -138,17 +128,11 @@ class Problem:
             agrad.asarray(place(a.astype(dtype)), requires_grad=True) for a in (draw(4, 3), np.asarray(0.7))
         ]
         self.optimizer = getattr(optim, name)(self.parameters, **{"lr": 0.05, **options})
+        self.step = step_of(self.optimizer, self.loss)
 
     def loss(self, x: Any) -> Any:
         w, b = self.parameters
         return agrad.sum(agrad.square(agrad.matmul(x, w) + b)) + agrad.sum(agrad.sin(3 * w))
-
-    def step(self, x: Any) -> Any:
-        loss = self.loss(x)
-        loss.backward()
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        return loss
 
     def values(self) -> list[np.ndarray]:
         return [host(p) for p in self.parameters]
@@ -158,15 +142,16 @@ class Problem:
 def test_a_jitted_step_is_the_eager_one_and_a_new_rate_traces_nothing(
     backend: str, place: Any, name: str, options: Options
 ) -> None:
-    eager, jitted = (Problem(name, options, place) for _ in range(2))
-    step = agrad.jit(jitted.step)
-    x, rounds = place(draw(2, 4, seed=3)), 10 if backend == "numpy" else 4
-    for n in range(rounds):
-        for problem in (eager, jitted):
+    eager, jitted, on_numpy = (Problem(name, options, where) for where in (place, place, np.asarray))
+    step, x = agrad.jit(jitted.step), draw(2, 4, seed=3)
+    for n in range(9 if backend == "numpy" else 3):
+        for problem in (eager, jitted, on_numpy):
             problem.optimizer.param_groups[0]["lr"] = 0.05 / (1 + n)
-        eager.step(x)
-        step(x)
-    all_close(jitted.values(), eager.values(), rtol=1e-9, atol=1e-11)
+        eager.step(place(x))
+        step(place(x))
+        on_numpy.step(x)
+    for found in (eager, jitted):
+        all_close(found.values(), on_numpy.values(), rtol=1e-9, atol=1e-11)
     # RAdam's first steps, and ASGD's before t0, are other programs than those after them; so is dampening's first
     most = 2 if name in ("RAdam", "SGD") else 1
     assert step.cache_info().misses <= most
@@ -180,11 +165,15 @@ def test_a_resumed_run_is_equal_bit_for_bit(place: Any, name: str, options: Opti
         first.step(x)
     for source, target in zip(first.parameters, second.parameters, strict=True):
         target.assign(agrad.asarray(place(host(source))).raw)
-    second.optimizer.load_state_dict(first.optimizer.state_dict())
+    state = first.optimizer.state_dict()
+    frozen = {key: array.copy() for key, array in state.items()}
+    second.optimizer.load_state_dict(state)
+    assert second.optimizer.steps == 3
     for _ in range(3):
         first.step(x)
         second.step(x)
     all_equal(first.values(), second.values())
+    assert all(np.array_equal(array, frozen[key]) for key, array in state.items())
 
 
 @pytest.mark.parametrize(("name", "options"), ONE_OF_EACH)
@@ -192,9 +181,7 @@ def test_float32_stays_float32(place: Any, name: str, options: Options) -> None:
     problem = Problem(name, options, place, "float32")
     x = place(draw(2, 4, seed=3).astype("float32"))
     for where in (None, place(np.asarray(True))):
-        problem.loss(x).backward()
-        problem.optimizer.step(where=where)
-        problem.optimizer.zero_grad()
+        problem.step(x, where=where)
     state = problem.optimizer.state_dict()
     dtypes = {a.dtype.name for k, a in state.items() if k[0].isdigit() and not k.endswith(("step", "shape"))}
     assert {p.dtype.name for p in problem.parameters} | dtypes == {"float32"}
@@ -225,8 +212,7 @@ def test_the_pure_functions_take_the_same_steps(backend: str, place: Any, name: 
         params, state = (jitted if n % 2 else one)(params, state, lr)
     assert jitted.cache_info().misses == 1
     assert host(state["count"]) == [rounds]
-    for mine, theirs in zip((params["w"], params["b"]), problem.values(), strict=True):
-        np.testing.assert_allclose(host(mine), theirs, rtol=1e-9, atol=1e-11)
+    all_close((params["w"], params["b"]), problem.values(), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(("name", "options"), [p for p in ONE_OF_EACH if p.id not in ("Lion", "Rprop")])
@@ -263,25 +249,10 @@ def test_a_step_can_be_mapped(place: Any, name: str, options: Options) -> None:
     np.testing.assert_allclose(host(agrad.vmap(one)(many, grads)), np.stack(expected), rtol=1e-12)
 
 
-def test_wrong_use_of_the_pure_functions_is_an_error() -> None:
-    step = optim.Adam.transform(lr=0.1)
-    params = {"w": np.ones(2)}
-    state = step.init(params)
-    for error, match, call in (
-        (OperandError, "grads must have the structure of", lambda: step.update({"v": np.ones(2)}, state, params)),
-        (OperandError, "a state must have count, m, v, got count", lambda: step.update(params, {"count": 1}, params)),
-        (ShapeError, r"0 must have shape \(2,\), got \(3,\)", lambda: step.update({"w": np.ones(3)}, state, params)),
-        (DtypeError, "float32", lambda: step.update({"w": np.ones(2, np.float32)}, state, params)),
-        (DtypeError, "int64", lambda: step.init([np.arange(3)])),
-        (ConfigurationError, r"Adam\.transform: params must not be empty", lambda: step.init([])),
-        (ConfigurationError, "lr must be a finite number", lambda: step.update(params, state, params, lr=-1.0)),
-        (ConfigurationError, "lr=schedule", lambda: optim.SGD.transform(lr=optim.Constant(0.1))),
-        (ConfigurationError, "unexpected keyword argument 'beta'", lambda: optim.Adam.transform(beta=1)),
-        (ConfigurationError, "step\\(closure\\)", lambda: optim.LBFGS.transform()),
-    ):
-        fails(error, match, call)
+def test_states_of_pure_functions_have_the_structure_of_parameters() -> None:
+    step, params = optim.Adam.transform(lr=0.1), {"w": np.ones(2)}
     assert repr(step) == "Adam.transform(lr=0.1, betas=(0.9, 0.999), eps=1e-08)"
-    assert tree.structure(state["m"]) == tree.structure(params)
+    assert tree.structure(step.init(params)["m"]) == tree.structure(params)
 
 
 # ------------------------------------------------------------------ calls and options
@@ -307,24 +278,6 @@ def test_a_closure_and_zeroed_gradients() -> None:
     optimizer.zero_grad()
     assert w.grad is None
     assert optimizer.step() is None
-
-
-@pytest.mark.parametrize(
-    ("match", "make"),
-    [
-        ("rho must be a number from 0 to 1, got 1.5", lambda w: optim.Adadelta([w], rho=1.5)),
-        ("etas must be a number between 0 and 1", lambda w: optim.Rprop([w], etas=(1.2, 0.5))),
-        ("step_sizes", lambda w: optim.Rprop([w], step_sizes=(2.0, 1.0))),
-        ("Lion: betas", lambda w: optim.Lion([w], betas=(1.0, 0.5))),
-        ("momentum", lambda w: optim.RMSprop([w], momentum=-1)),
-        ("NAdam: momentum_decay", lambda w: optim.NAdam([w], momentum_decay=math.nan)),
-        ("ASGD: t0", lambda w: optim.ASGD([w], t0=-1)),
-        ("one of None, 'strong_wolfe', got 'armijo'", lambda w: optim.LBFGS([w], line_search_fn="armijo")),
-        ("LBFGS: max_iter must be an integer of at least 1, got 0", lambda w: optim.LBFGS([w], max_iter=0)),
-    ],
-)
-def test_options_out_of_range_are_errors(match: str, make: Any) -> None:
-    fails(ConfigurationError, match, lambda: make(leaf(np.ones(2))))
 
 
 def test_an_own_optimizer_declares_its_options() -> None:

@@ -6,22 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import host
-from tensors import all_close
 from test_optimizers import KINDS
+from training_steps import OPTIMIZERS, same_jitted, step_of
 
 import agrad
 from agrad import optim
 
 MADE: dict[str, Callable[[Any], optim.Optimizer]] = {
-    "plain": lambda p: optim.SGD(p, lr=0.1),
-    "plain, decay, maximize": lambda p: optim.SGD(p, lr=0.1, weight_decay=0.1, maximize=True),
-    "momentum": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1),
-    "dampening": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3),
-    "nesterov": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
-    "Adam": lambda p: optim.Adam(p, lr=0.1, weight_decay=0.1),
-    "AdamW": lambda p: optim.AdamW(p, lr=lambda n: 0.1 / (1 + n), weight_decay=0.1),
-    "amsgrad": lambda p: optim.Adam(p, lr=0.1, amsgrad=True, maximize=True),
-    "RMSprop": lambda p: optim.RMSprop(p, lr=0.1, momentum=0.5),
+    **{name: lambda p, kind=kind, how=how: kind(p, lr=0.1, **how) for name, (kind, how) in OPTIMIZERS.items()},
+    "schedule": lambda p: optim.AdamW(p, lr=lambda n: 0.1 / (1 + n), weight_decay=0.1),
     "two groups": lambda p: optim.SGD([{"params": p[:1], "momentum": 0.9}, {"params": p[1:], "lr": 0.2}]),
 }
 OTHERS = {
@@ -29,9 +22,9 @@ OTHERS = {
     for name, options in KINDS
     if name not in ("SGD", "Adam", "AdamW")
 }
-CASES = [(name, dtype, jit) for name in MADE for dtype in ("float32", "float64", "complex128") for jit in (False, True)]
-CASES += [(name, "float64", False) for name in OTHERS]
-TAKEN = (True, False, True, False, False, True, True)
+WAYS = [("float32", True), ("float64", False), ("complex128", True)]
+CASES = [(name, dtype, jit) for name in MADE for dtype, jit in WAYS] + [(name, "float64", False) for name in OTHERS]
+TAKEN = (True, False, True, False, True)
 SHAPES = [(3, 4), (257,), (1,), ()]
 
 
@@ -45,12 +38,13 @@ class Problem:
         self.parameters = [agrad.asarray(x, requires_grad=True) for x in arrays]
         self.optimizer = make(self.parameters)
 
-    def step(self, x: Any, where: Any = None) -> None:
-        for p in self.parameters:
-            parts = [agrad.real(p), agrad.imag(p)] if p.dtype.kind == "complex floating" else [p]
-            sum(agrad.sum(agrad.square(part - x)) for part in parts).backward()
-        self.optimizer.step(where=where)
-        self.optimizer.zero_grad()
+        self.step = step_of(self.optimizer, self.loss)
+
+    def loss(self, x: Any) -> Any:
+        is_complex = self.parameters[0].dtype.kind == "complex floating"
+        kinds = (agrad.real, agrad.imag) if is_complex else (agrad.positive,)
+        parts = [part(p) for p in self.parameters for part in kinds]
+        return sum(agrad.sum(agrad.square(part - x)) for part in parts)
 
     def values(self) -> dict[str, np.ndarray]:
         state = {name: x for name, x in self.optimizer.state_dict().items() if name not in ("steps", "lr")}
@@ -64,7 +58,7 @@ def test_a_step_is_taken_or_left_out(place: Any, name: str, dtype: str, jitted: 
     for k, taken in enumerate(TAKEN):
         x = place(np.asarray(0.5 + 0.1 * k, "float32" if dtype == "float32" else "float64"))
         before = masked.values()
-        step(x if taken else x * np.nan, place(np.asarray(taken)))
+        step(x if taken else x * np.nan, where=place(np.asarray(taken)))
         after = masked.values()
         assert after.keys() >= before.keys()
         if taken:
@@ -93,43 +87,33 @@ def with_itself(p: Any, q: Any) -> Any:
 @pytest.mark.parametrize("loss", [product, with_itself])
 @pytest.mark.parametrize("name", ["plain", "momentum", "Adam"])
 def test_gradients_in_the_memory_of_parameters(place: Any, name: str, loss: Callable[..., Any], masked: bool) -> None:
-    found = []
-    for jitted in (False, True):
+    def train(jit: Any) -> list[agrad.Tensor]:
         rng = np.random.default_rng(2)
         p, q = (agrad.asarray(place(rng.normal(size=3001)), requires_grad=True) for _ in range(2))
-        optimizer = MADE[name]([p, q])
+        run = jit(step_of(MADE[name]([p, q]), lambda: loss(p, q)))
+        for k in range(4):
+            run(**({"where": place(np.asarray(k != 2))} if masked else {}))
+        return [p, q]
 
-        def step(where: Any, p: Any = p, q: Any = q, optimizer: Any = optimizer) -> None:
-            loss(p, q).backward()
-            optimizer.step(where=where if masked else None)
-            optimizer.zero_grad()
-
-        run = agrad.jit(step) if jitted else step
-        for k in range(5):
-            run(place(np.asarray(k != 2)))
-        found.append([host(p), host(q)])
-    all_close(*found, rtol=1e-10, atol=1e-12)
+    same_jitted(train, rtol=1e-10)
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["all steps", "where"])
 def test_two_steps_in_one_call(place: Any, masked: bool) -> None:
-    found = []
-    for jitted in (False, True):
+    def train(jit: Any) -> list[Any]:
         w = agrad.asarray(place(np.linspace(-1.0, 2.0, 1001)), requires_grad=True)
-        optimizer = optim.Adam([w], lr=0.1)
+        one = step_of(optim.Adam([w], lr=0.1), lambda: agrad.sum(agrad.square(w)))
 
-        def step(first: Any, w: Any = w, optimizer: Any = optimizer) -> Any:
+        def step(first: Any) -> Any:
             old = w.detach() * 1.0
             for where in (first, agrad.logical_not(first)):
-                agrad.sum(agrad.square(w)).backward()
-                optimizer.step(where=agrad.asarray(where).raw if masked else None)
-                optimizer.zero_grad()
+                one(where=agrad.asarray(where).raw if masked else None)
             return agrad.sum(agrad.abs(w.detach() - old))
 
-        run = agrad.jit(step) if jitted else step
-        moved = [float(host(run(place(np.asarray(k % 2 == 0))))) for k in range(4)]
-        found.append([np.array(moved), host(w)])
-    all_close(*found, rtol=1e-9, atol=1e-12)
+        run = jit(step)
+        return [run(place(np.asarray(k % 2 == 0))) for k in range(4)] + [w]
+
+    same_jitted(train)
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["all steps", "where"])
@@ -142,7 +126,7 @@ def test_a_jitted_step_is_in_place(backend: str, place: Any, name: str, masked: 
     x, where = place(np.float32(0.5)), place(np.asarray(True)) if masked else None
     held = []
     for _ in range(5):
-        run(x, where)
+        run(x, where=where)
         state = [*[p.data for p in problem.parameters[:3]], *[a for some in problem.optimizer.arrays[:3] for a in some]]
         held.append([a.ctypes.data if backend == "numpy" else a.data.ptr for a in (*state, *problem.optimizer._taken)])
         del state
