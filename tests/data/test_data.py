@@ -10,31 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damage import damaged, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import fails
 
 from agrad import data
 from agrad.data import mnist
 from agrad.data.order import permutation
 from agrad.errors import DataError, SaveError
+from agrad.nn import checkpoint
 
-FUZZ = settings(max_examples=150, deadline=None, database=None)
 RNG = np.random.default_rng(7)
 
 
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory):
-    return tmp_path_factory.mktemp("fuzz")
-
-
 CODES = {"u1": 0x08, "i1": 0x09, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}
-
-
-DIGESTS = [
-    *("bbd14810556ec9d2", "00517e14cea5a360"),
-    *("704dda749a60b2f5", "1becdccb6ef79354"),
-]
 
 
 def idx(array):
@@ -54,19 +43,17 @@ def test_digits():
     parts = [(part * 16).astype(np.uint8) for part in (d.X_train, d.X_test)]
     parts += [part.astype(np.uint8) for part in (d.y_train, d.y_test)]
     digests = [hashlib.sha256(part.tobytes()).hexdigest()[:16] for part in parts]
-    assert digests == DIGESTS
+    assert digests == ["bbd14810556ec9d2", "00517e14cea5a360", "704dda749a60b2f5", "1becdccb6ef79354"]
 
 
 def test_scaled_treats_new_examples_alike():
     d = data.load_digits()
     raw = (d.X_test * 16).astype(np.uint8).reshape(-1, 8, 8)
     assert np.array_equal(d.scaled(raw), d.X_test)
-    with pytest.raises(DataError, match="expected 64 features an example, as in training; found 63"):
-        d.scaled(raw.reshape(-1, 64)[:, :63])
-    with pytest.raises(DataError, match="found nan at example 300, feature 1"):
-        bad = raw.reshape(-1, 64).astype(float)
-        bad[300, 1] = np.nan
-        d.scaled(bad)
+    flat = raw.reshape(-1, 64).astype(float)
+    flat[300, 1] = np.nan
+    fails(DataError, "expected 64 features an example, as in training; found 63", d.scaled, flat[:, :63])
+    fails(DataError, "found nan at example 300, feature 1", d.scaled, flat)
     found = data.scaled([[1, 3], [5, 7]], np.array([1.0, 3.0]), np.array([2.0, 4.0]), "float32")
     assert found.dtype == np.float32 and found.tolist() == [[0.0, 0.0], [2.0, 1.0]]
 
@@ -84,6 +71,7 @@ def test_idx_reads_every_dtype(tmp_path, dtype, pack):
     assert np.array_equal(found, array)
 
 
+WEIGHTS = pytest.param(checkpoint.load, marks=pytest.mark.needs("safetensors"))
 GOOD = idx(np.arange(6, dtype=np.uint8).reshape(2, 3))
 PACKED = gzip.compress(GOOD, mtime=0)  # the time would be in the tests' names, which workers must agree on
 
@@ -101,6 +89,7 @@ PACKED = gzip.compress(GOOD, mtime=0)  # the time would be in the tests' names, 
         (GOOD + b"x", "found 7; the file is longer"),
         (b"\0\0\x08\x03" + b"\xff" * 12 + b"abc", "truncated"),
         (PACKED[:-3], "Compressed file ended"),
+        (gzip.compress(GOOD, 0, mtime=0)[:20], "Compressed file ended"),
         (PACKED[:-8] + b"\0" * 8, "CRC check failed"),
         (b"\x1f\x8b", "Compressed file ended"),
         (b"\0\0\x08\x46" + b"\0\0\0\1" * 70 + b"a", "no array can have the shape"),
@@ -114,19 +103,10 @@ def test_idx_damage_is_named(tmp_path, content, message):
     assert str(path) in str(raised.value)
 
 
-@pytest.mark.parametrize("read", [data.read_idx, data.load_npz, data.read_csv])
+@pytest.mark.parametrize("read", [data.read_idx, data.load_npz, data.read_csv, WEIGHTS])
 def test_files_that_are_none_are_named(tmp_path, read):
     for path, message in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory"), ("a\0b", "null byte")):
-        with pytest.raises(DataError, match=f"cannot be read: .*{message}"):
-            read(path)
-
-
-@FUZZ
-@given(content=st.one_of(damaged(GOOD), damaged(PACKED), st.binary(max_size=40)))
-def test_idx_fuzz(scratch, content):
-    (scratch / "idx").write_bytes(content)
-    found = read_or_refused(data.read_idx, scratch / "idx")
-    assert found is None or found.ndim >= 1
+        fails(DataError, f"cannot be read: .*{message}", read, path)
 
 
 def small_mnist():
@@ -141,13 +121,11 @@ def write_mnist(directory, arrays, rename=str, pack=bytes):
         (directory / rename(stem)).write_bytes(pack(idx(array)))
 
 
-@pytest.mark.parametrize("dot", [False, True])
 @pytest.mark.parametrize("packed", [False, True])
-def test_mnist_from_a_directory(tmp_path, dot, packed):
+def test_mnist_from_a_directory(tmp_path, packed):
     arrays = small_mnist()
-    end = ".gz" if packed else ""
-    pack = gzip.compress if packed else bytes
-    write_mnist(tmp_path, arrays, lambda s: (s.replace("-idx", ".idx") if dot else s) + end, pack)
+    rename, pack = (lambda s: f"{s}.gz", gzip.compress) if packed else (lambda s: s.replace("-idx", ".idx"), bytes)
+    write_mnist(tmp_path, arrays, rename, pack)
     d = data.load_mnist(tmp_path)
     images, labels, test_images, test_labels = arrays.values()
     assert d.feature_shape == (28, 28) and d.n_classes == 10 and d.X_train.dtype == np.float32
@@ -161,7 +139,6 @@ def test_mnist_from_a_directory(tmp_path, dot, packed):
     [
         (1, lambda a: a[:-1], "train part: expected a label for each of 30 examples, found 29"),
         (1, lambda a: np.where(np.arange(30) == 4, 10, a).astype(np.uint8), "found 10 at example 4"),
-        (1, lambda a: a[:, None], r"expected int64 of shape \(n,\)"),
         (1, lambda a: a.astype(np.int8), "expected labels"),
         (1, lambda a: a * np.uint8(0), "2 classes or more"),
         (0, lambda a: a.reshape(30, 784), "expected images"),
@@ -175,16 +152,13 @@ def test_mnist_parts_that_do_not_fit(tmp_path, stem, change, message):
     name = mnist.STEMS[stem]
     arrays[name] = change(arrays[name])
     write_mnist(tmp_path, arrays)
-    with pytest.raises(DataError, match=message):
-        data.load_mnist(tmp_path)
+    fails(DataError, message, data.load_mnist, tmp_path)
 
 
 def test_mnist_missing_files_are_all_named(tmp_path):
     write_mnist(tmp_path, dict([*small_mnist().items()][1:3]))
-    with pytest.raises(DataError, match=f"missing: {mnist.STEMS[0]}, {mnist.STEMS[3]}"):
-        data.load_mnist(tmp_path)
-    with pytest.raises(DataError, match="no such directory"):
-        data.load_mnist(tmp_path / "none")
+    fails(DataError, f"missing: {mnist.STEMS[0]}, {mnist.STEMS[3]}", data.load_mnist, tmp_path)
+    fails(DataError, "no such directory", data.load_mnist, tmp_path / "none")
 
 
 @pytest.mark.skipif("AGRAD_TEST_MNIST" not in os.environ, reason="AGRAD_TEST_MNIST names no copy of MNIST")
@@ -223,13 +197,12 @@ def served(tmp_path, monkeypatch):
 
     monkeypatch.setenv("AGRAD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", files, requests
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", files, requests
+        server.shutdown()
+        thread.join()
 
 
 def publish(files, folder):
@@ -292,8 +265,7 @@ def test_mnist_unwritable_cache_is_found_before_a_download(served, tmp_path, mon
     _, checksums = publish(files, "/good/")
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("AGRAD_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(SaveError, match="Set AGRAD_CACHE"):
-        data.load_mnist(mirrors=[f"{address}/good/"], checksums=checksums)
+    fails(SaveError, "Set AGRAD_CACHE", data.load_mnist, mirrors=[f"{address}/good/"], checksums=checksums)
     assert requests == []
 
 
@@ -338,8 +310,7 @@ def test_stratified_split(y, fraction, seed):
     y = np.array(y, np.int64)
     sizes = np.bincount(y, minlength=5)
     if sizes.max() < 2:
-        with pytest.raises(DataError, match="2 examples or more"):
-            data.stratified_split(y, fraction, seed)
+        fails(DataError, "2 examples or more", data.stratified_split, y, fraction, seed)
         return
     most, few = data.stratified_split(y, fraction, seed)
     assert np.array_equal(np.sort(np.concatenate([most, few])), np.arange(y.size))

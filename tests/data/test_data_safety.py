@@ -11,6 +11,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from refusals import fails
 
 from agrad import data, optim
 from agrad.data import files
@@ -32,8 +33,8 @@ def table(path, names, *columns):
 @pytest.mark.parametrize("names", ["a,a,k", "k,a,k", "a,,,k", "a, a ,k"])
 def test_each_column_has_a_name_of_its_own(tmp_path, names):
     (tmp_path / "a.csv").write_text(f"{names}\n{','.join('1' * len(names.split(',')))}\n")
-    with pytest.raises(DataError, match=r"a different name for each column, found '\w?' \(columns \d and \d"):
-        data.read_csv(tmp_path / "a.csv")
+    match = r"a different name for each column, found '\w?' \(columns \d and \d"
+    fails(DataError, match, data.read_csv, tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize(
@@ -65,12 +66,10 @@ FRACTIONS = RNG.normal(size=40)
     ("labels", "message"),
     [
         (FRACTIONS, "40 different values in 40 rows"),
-        (RNG.integers(25, 346, 40), "different values in 40 rows"),
         (RNG.permutation(40).astype(float), "found 1 of '0'"),
         ([*range(20), 30] + [*range(20)] * 4, "found 1 of '30'; these are quantities (21 different values in 101"),
         (["?", *FRACTIONS[1:]], "among others; these are quantities"),
         (["?", *range(39)], "found 1 of '0'"),
-        (FRACTIONS.astype(str), "the number"),
     ],
 )
 @pytest.mark.parametrize("kind", ["csv", "npz"])
@@ -103,15 +102,6 @@ def test_classes_are_no_quantities(tmp_path, labels):
     assert data.load_csv(path, "k").n_classes == len(set(labels))
     np.savez(tmp_path / "a.npz", X=np.arange(len(labels)), y=np.array(labels))
     assert data.load_npz(tmp_path / "a.npz").n_classes == len(set(labels))
-
-
-@pytest.mark.parametrize("code", [0x110000, 0xD800])
-def test_labels_that_are_no_characters(tmp_path, code):
-    labels = np.array(["a", "b"] * 10)
-    labels.view(np.uint32)[3] = code
-    np.savez(tmp_path / "a.npz", X=np.arange(20), y=labels)
-    with pytest.raises(DataError, match=f"found the code {code:#x}"):
-        data.load_npz(tmp_path / "a.npz")
 
 
 # -- unpacking --
@@ -163,12 +153,6 @@ def archived(path, content, name="X.npy", packing=zipfile.ZIP_STORED):
     with zipfile.ZipFile(path, "w", packing) as archive:
         archive.writestr(name, content)
     return path
-
-
-@pytest.mark.parametrize("descr", ["|V0", "<U0", "|S0"])
-def test_elements_of_no_size(tmp_path, descr):
-    with pytest.raises(DataError, match="elements of no size"):
-        data.read_npz(archived(tmp_path / "a.npz", member((10**12,), descr)))
 
 
 def test_an_archive_packed_by_another_method_says_so(tmp_path):
@@ -250,9 +234,9 @@ def test_counts_that_no_run_reaches_are_refused():
     zeros = {f"{i}.{slot}": np.zeros(shape, "f4") for i, shape in enumerate([(2, 1), (1,)]) for slot in "mv"}
     for steps, taken in ((2**40, 2**40), (3, 4)):
         counts = {name: np.array(taken) for name in ("0.step", "1.step")}
-        with pytest.raises(DataError, match=r"steps must be below 2\*\*31"):
-            optimizer.load_state_dict(zeros | counts | {"steps": np.array(steps), "lr": np.array(0.1)})
+        state = zeros | counts | {"steps": np.array(steps), "lr": np.array(0.1)}
+        fails(DataError, r"steps must be below 2\*\*31", optimizer.load_state_dict, state)
     for value, good in ((np.nan, 0), (0.0, 0), (np.inf, 0), (1.0, 2**40)):
-        with pytest.raises(DataError, match=r"scale must be from 2\*\*-126"):
-            scale.load_state_dict({"scale": np.array(value), "good_steps": np.array(good)})
+        state = {"scale": np.array(value), "good_steps": np.array(good)}
+        fails(DataError, r"scale must be from 2\*\*-126", scale.load_state_dict, state)
     assert scale.scale == 2.0**16

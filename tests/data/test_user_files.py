@@ -9,19 +9,14 @@ import pytest
 from damage import damaged, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import fails
 
 from agrad import data
 from agrad.errors import ConfigurationError, DataError
 
-FUZZ = settings(max_examples=100, deadline=None, database=None)
 RNG = np.random.default_rng(11)
 X = RNG.normal(5, 3, (40, 2, 3))
 Y = np.arange(40) % 4
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory):
-    return tmp_path_factory.mktemp("fuzz")
 
 
 def bytes_of(save, *args, **arrays):
@@ -106,69 +101,76 @@ def with_value(value):
     return bad
 
 
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"X": X}, "missing y, found X"),
-        ({"x": X, "labels": Y}, "missing X, y, found labels, x"),
-        ({}, "missing X, y, found none"),
-        ({"X": X, "y": Y[:-1]}, "expected one label for each of 40 examples"),
-        ({"X": X, "y": np.eye(4)[Y]}, r"found labels of shape \(40, 4\)"),
-        ({"X": X[:0], "y": Y[:0]}, "one example or more"),
-        ({"X": X[:, :, :0], "y": Y}, "one example or more"),
-        ({"X": np.float64(3), "y": Y}, "one example or more"),
-        ({"X": with_value(np.nan), "y": Y}, "found nan at example 3, feature 4"),
-        ({"X": with_value(-np.inf), "y": Y}, "found -inf at example 3, feature 4"),
-        ({"X": X * 1e300, "y": Y}, "too large to standardize"),
-        ({"X": X + 1j, "y": Y}, "real numbers, found dtype complex128"),
-        ({"X": X.astype(str), "y": Y}, "real numbers, found dtype <U"),
-        ({"X": X, "y": Y + 0.5}, "integers or text as labels, found 0.5 at example 0"),
-        ({"X": X, "y": np.where(Y == 1, np.nan, Y)}, "found nan at example 1"),
-        ({"X": X, "y": Y * 1j}, "found dtype complex128"),
-        ({"X": X, "y": Y * 0 + 7}, "found only the label '7'"),
-        ({"X": X, "y": np.array([b"\xff", b"a"])[Y // 2]}, "labels in UTF-8"),
-        ({"X": X, "y": Y, "X_test": X}, "both X_test and y_test or neither"),
-        ({"X": X, "y": Y, "X_test": X, "y_test": Y + 1}, r"labels of the train part \(0, 1, 2, 3\), found '4'"),
-        ({"X": X, "y": Y, "X_test": X, "y_test": Y.astype(str)}, "labels of the same kind"),
-        ({"X": X, "y": Y, "X_test": X[:, :1], "y_test": Y}, "examples of one shape"),
-        ({"X": X, "y": Y, "X_test": X[:0], "y_test": Y[:0]}, "one example or more"),
-        ({"X": X[:4], "y": Y[:4]}, "2 examples or more"),
-        ({"X": X, "y": Y.astype(object)}, "found Python objects"),
-        ({"X": X.astype(object), "y": Y}, "found Python objects"),
-    ],
-)
-def test_npz_content_that_cannot_be_used(tmp_path, arrays, message):
-    path = written(tmp_path / "own.npz", npz(**arrays))
+def member(shape, descr, body=b""):
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    return bytes_of(np.lib.format.write_array_header_1_0, header) + body
+
+
+def archived(**members):
+    """Return an archive of files, whose contents need not be arrays."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+def no_character(code):
+    labels = np.array(["a", "b"] * 20)
+    labels.view(np.uint32)[3] = code
+    return labels
+
+
+NPZ = [
+    ({"x": X, "labels": Y}, "missing X, y, found labels, x"),
+    ({}, "missing X, y, found none"),
+    ({"X": X, "y": Y[:-1]}, "expected one label for each of 40 examples"),
+    ({"X": X, "y": np.eye(4)[Y]}, r"found labels of shape \(40, 4\)"),
+    ({"X": X[:0], "y": Y[:0]}, "one example or more"),
+    ({"X": X[:, :, :0], "y": Y}, "one example or more"),
+    ({"X": np.float64(3), "y": Y}, "one example or more"),
+    ({"X": with_value(np.nan), "y": Y}, "found nan at example 3, feature 4"),
+    ({"X": with_value(-np.inf), "y": Y}, "found -inf at example 3, feature 4"),
+    ({"X": X * 1e300, "y": Y}, "too large to standardize"),
+    ({"X": X + 1j, "y": Y}, "real numbers, found dtype complex128"),
+    ({"X": X.astype(str), "y": Y}, "real numbers, found dtype <U"),
+    ({"X": X, "y": Y + 0.5}, "integers or text as labels, found 0.5 at example 0"),
+    ({"X": X, "y": np.where(Y == 1, np.nan, Y)}, "found nan at example 1"),
+    ({"X": X, "y": Y * 1j}, "found dtype complex128"),
+    ({"X": X, "y": Y * 0 + 7}, "found only the label '7'"),
+    ({"X": X, "y": np.array([b"\xff", b"a"])[Y // 2]}, "labels in UTF-8"),
+    ({"X": X, "y": no_character(0x110000)}, "found the code 0x110000"),
+    ({"X": X, "y": no_character(0xD800)}, "found the code 0xd800"),
+    ({"X": X, "y": Y, "X_test": X}, "both X_test and y_test or neither"),
+    ({"X": X, "y": Y, "X_test": X, "y_test": Y + 1}, r"labels of the train part \(0, 1, 2, 3\), found '4'"),
+    ({"X": X, "y": Y, "X_test": X, "y_test": Y.astype(str)}, "labels of the same kind"),
+    ({"X": X, "y": Y, "X_test": X[:, :1], "y_test": Y}, "examples of one shape"),
+    ({"X": X, "y": Y, "X_test": X[:0], "y_test": Y[:0]}, "one example or more"),
+    ({"X": X[:4], "y": Y[:4]}, "2 examples or more"),
+    ({"X": X.astype(object), "y": Y}, "found Python objects"),
+    (bytes_of(np.save, X), "found 93 4e 55 4d"),
+    (b"", "an empty file"),
+    (b"PK\3\4 nothing of the kind", "a damaged one"),
+    (npz(X=X, y=Y)[:-30], "a damaged one"),
+    (
+        archived(X=member((10**11, 2), "<f8", bytes(64)), y=npz(y=Y)),
+        r"'X': expected 1600000000000 bytes .* found 64",
+    ),
+    *((archived(X=member((10**12,), descr), y=npz(y=Y)), "elements of no size") for descr in ("|V0", "<U0", "|S0")),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), NPZ, ids=[message for _, message in NPZ])
+def test_npz_content_that_cannot_be_used(tmp_path, content, message):
+    path = written(tmp_path / "own.npz", content if isinstance(content, bytes) else npz(**content))
     with pytest.raises(DataError, match=message) as raised:
         data.load_npz(path)
     assert str(path) in str(raised.value)
 
 
-def test_npz_formats_that_are_none(tmp_path):
-    for content, message in (
-        (bytes_of(np.save, X), "found 93 4e 55 4d"),
-        (b"", "an empty file"),
-        (b"PK\3\4 nothing of the kind", "a damaged one"),
-        (npz(X=X, y=Y)[:-30], "a damaged one"),
-    ):
-        with pytest.raises(DataError, match=message):
-            data.load_npz(written(tmp_path / "a.npz", content))
-
-
-def test_npz_a_header_that_asks_for_a_terabyte(tmp_path):
-    header = {"descr": "<f8", "fortran_order": False, "shape": (10**11, 2)}
-    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr("X.npy", bytes_of(np.lib.format.write_array_header_1_0, header) + bytes(64))
-        archive.writestr("y.npy", npz(y=Y))
-    with pytest.raises(DataError, match=r"array 'X': expected 1600000000000 bytes .* found 64"):
-        data.load_npz(tmp_path / "a.npz")
-
-
 def test_npz_that_python_2_wrote(tmp_path):
     old = bytes_of(np.save, X).replace(b"(40, 2, 3)", b"(40L, 2, 3)").replace(b"}  ", b"} ", 1)
-    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr("X.npy", old)
-    assert np.array_equal(data.read_npz(tmp_path / "a.npz")["X"], X)
+    assert np.array_equal(data.read_npz(written(tmp_path / "a.npz", archived(X=old)))["X"], X)
 
 
 @pytest.mark.parametrize(
@@ -181,20 +183,7 @@ def test_npz_that_python_2_wrote(tmp_path):
     ],
 )
 def test_npz_options_that_make_no_sense(tmp_path, option, message):
-    with pytest.raises(ConfigurationError, match=message):
-        data.load_npz(written(tmp_path / "a.npz", npz(X=X, y=Y)), **option)
-
-
-SMALL = {"X": X[:12, 0], "y": Y[:12]}
-
-
-@FUZZ
-@given(content=st.one_of(damaged(npz(**SMALL)), damaged(npz(np.savez_compressed, **SMALL)), st.binary(max_size=50)))
-def test_npz_fuzz(scratch, content):
-    path = written(scratch / "a.npz", content)
-    arrays = read_or_refused(lambda path: data.read_npz(path, required=("X", "y")), path)
-    # the archive's checksums see to it that what can still be read is what was written
-    assert arrays is None or all(np.array_equal(arrays[name], SMALL[name]) for name in SMALL)
+    fails(ConfigurationError, message, lambda: data.load_npz(written(tmp_path / "a.npz", npz(X=X, y=Y)), **option))
 
 
 # -- csv --
@@ -214,8 +203,7 @@ def test_csv(tmp_path, label):
     assert kinds == [["no", "yes", "maybe"][int(a) % 3] for a in rows[:, 0]]
     assert data.load_csv(path, label).mean.shape == (2,)
     for delimiter in ("", "ab", "\n", '"'):
-        with pytest.raises(ConfigurationError, match="delimiter"):
-            data.load_csv(path, label, delimiter=delimiter)
+        fails(ConfigurationError, "delimiter", data.load_csv, path, label, delimiter=delimiter)
 
 
 def test_csv_forms_that_programs_write(tmp_path):
@@ -233,25 +221,19 @@ def test_csv_forms_that_programs_write(tmp_path):
     ("text", "label", "message"),
     [
         ("", "k", "found an empty file"),
-        ("\n\n", "k", "found an empty file"),
         ("a,k\n", "k", "one row of data or more under the header, found none"),
         ("1,2\n3,4\n", 1, "a header row"),
-        ("a,k\n1,x\n2\n", "k", "line 3: expected 2 columns as in the header, found 1"),
         ("a,k\n1,x\n\n2,y,z\n", "k", "line 4: expected 2 columns as in the header, found 3"),
         ("a,k\n1,x\nlong,y\n", "k", "line 3, column 'a': expected a finite number, found 'long'"),
         ("a,b,k\n1,,x\n", "k", "line 2, column 'b': expected a finite number, found nothing"),
         ("a,k\nnan,x\n", "k", "line 2, column 'a': expected a finite number, found 'nan'"),
-        ("a,k\n1e999,x\n", "k", "column 'a': expected a finite number"),
-        ("a,k\n1_0,x\n", "k", "column 'a': expected a finite number"),
         ("a,k\n1, \n", "k", "line 2, column 'k': expected a label, found nothing"),
         ("a,k\n1,x\n", "c", r"expected a column 'c', found the columns a, k \(numbered 0 to 1\)"),
         ("age,kind\n1,x\n", "kin", r"\(numbered 0 to 1\)\. Did you mean 'kind'\?"),
         ("a,k\n1,x\n", 2, "expected a column 2"),
         ("a,k\n1,x\n", -3, "expected a column -3"),
-        ("k,k\n1,x\n", "k", r"a different name for each column, found 'k' \(columns 0 and 1"),
         ("k\nx\n", "k", "one column of features or more"),
         ("a,k\n1,2.5\n2,1\n", "k", "found the number '2.5' in row 1"),
-        ("a,k\n1,1e30\n2,1\n", "k", "found the number '1e30' in row 1"),
         ("a,k\n1,9007199254740992\n2,9007199254740993\n", "k", "integers below 2.*found the number '9007199254740992'"),
         ("a,k\n1,x\n2,x\n", "k", "found only the label 'x'"),
         ("a,k\n1,x\n2,y\n", "k", "2 examples or more"),
@@ -269,13 +251,42 @@ def test_csv_content_that_cannot_be_used(tmp_path, text, label, message):
     assert str(path) in str(raised.value)
 
 
-@FUZZ
+# -- damaged files --
+
+SMALL = {"X": X[:12, 0], "y": Y[:12]}
+IDX = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3]) + bytes(range(6))
+
+
+def read_small(path):
+    arrays = data.read_npz(path, required=("X", "y"))
+    # the archive's checksums see to it that what can still be read is what was written
+    assert all(np.array_equal(arrays[name], SMALL[name]) for name in SMALL)
+
+
+def read_kinds(path):
+    d = data.load_csv(path, "kind")
+    assert np.isfinite(d.X_train).all() and d.n_classes >= 2
+
+
+@pytest.mark.parametrize(
+    ("read", "contents"),
+    [
+        (read_small, [damaged(npz(**SMALL)), damaged(npz(np.savez_compressed, **SMALL))]),
+        (read_kinds, [damaged(TABLE.encode()), st.text(max_size=60).map(str.encode)]),
+        (data.read_idx, [damaged(IDX), damaged(gzip.compress(IDX, mtime=0))]),
+    ],
+    ids=["npz", "csv", "idx"],
+)
 @pytest.mark.filterwarnings("ignore:.*numbers the rows:UserWarning")
-@given(content=st.one_of(damaged(TABLE.encode()), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
-def test_csv_fuzz(scratch, content):
-    path = written(scratch / "a.csv", content)
-    d = read_or_refused(lambda path: data.load_csv(path, "kind"), path)
-    assert d is None or (np.isfinite(d.X_train).all() and d.n_classes >= 2)
+def test_damaged_files_are_read_or_refused(tmp_path_factory, read, contents):
+    path = tmp_path_factory.mktemp("fuzz") / "a"
+
+    @settings(max_examples=100, deadline=None, database=None)
+    @given(content=st.one_of(*contents, st.binary(max_size=60)))
+    def check(content):
+        read_or_refused(read, written(path, content))
+
+    check()
 
 
 # -- the record --
@@ -305,5 +316,4 @@ def test_a_data_set_is_whole_or_refused(change, message):
     train, test = {"X_train": np.zeros((3, 2)), "y_train": np.array([0, 1, 0])}, {"X_test": np.zeros((1, 2))}
     parts = {"name": "own", "class_names": ("a", "b"), "y_test": np.array([1]), **numbers, **train, **test}
     assert data.ClassificationData(**parts).n_features == 2
-    with pytest.raises(DataError, match=message):
-        data.ClassificationData(**parts | change)
+    fails(DataError, message, data.ClassificationData, **parts | change)
