@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import json
 import struct
 
 import numpy as np
@@ -16,6 +17,11 @@ def rows_of(path):
     with open(path, newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     return header, rows
+
+
+def records(path):
+    """Return the records of a log."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def mnist(folder):

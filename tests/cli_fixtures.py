@@ -1,8 +1,11 @@
 """Fixtures of the command line's tests: a way to run it, data files, a model."""
 
+import re
+
 import numpy as np
 import pytest
 from cli_files import table
+from refusals import pattern
 
 from agrad.cli import main
 
@@ -17,6 +20,20 @@ def run(capfd):
         return (code, *capfd.readouterr())
 
     return run
+
+
+@pytest.fixture
+def refused(run):
+    """Check the exit code and a part of the error of a command that prints nothing else; gives the error."""
+
+    def refused(code, text, *argv):
+        found, out, err = run(*argv)
+        assert (found, out) == (code, ""), err
+        assert f"agrad {argv[0]}: error: " in err
+        assert re.search(pattern(text), err, re.DOTALL), err
+        return err
+
+    return refused
 
 
 @pytest.fixture(scope="module")

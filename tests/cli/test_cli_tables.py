@@ -1,14 +1,16 @@
 """``agrad train`` and a saved model on tables as people have them, on quantities, and on images."""
 
 import csv
-import json
 import re
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 
 import numpy as np
 import pytest
+from cli_files import records
 
 from agrad.cli import config as configs
-from agrad.cli import models
+from agrad.cli import main, models
 from agrad.cli.scores import class_lines, residual_lines
 from agrad.cli.terminal import cut
 from agrad.nn import checkpoint
@@ -28,18 +30,11 @@ def homes(path, rows=300, sep=";", cities=("Rome", "Oslo", "Bern"), seed=0):
         year = int(rng.integers(1950, 2020))
         price = 3 * area + {"Oslo": 80, "Bern": -60}.get(city, 0) + (year - 1980) + 40 * garden + rng.normal(0, 5)
         gap = rng.random(2) < 0.05
-        lines.append(
-            (
-                *(5000 + row, "" if gap[0] else area, "" if gap[1] else city, f"{year}-0{1 + row % 9}-15"),
-                *("yes" if garden else "no", f"{price:.2f}", f"{area * 10:.1f}", "high" if price > 300 else "low"),
-            )
-        )
+        own = (5000 + row, "" if gap[0] else area, "" if gap[1] else city, f"{year}-0{1 + row % 9}-15")
+        high, garden = "high" if price > 300 else "low", "yes" if garden else "no"
+        lines.append((*own, garden, f"{price:.2f}", f"{area * 10:.1f}", high))
     path.write_text("\n".join(sep.join(map(str, line)) for line in lines) + "\n")
     return path
-
-
-def records(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +47,6 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def priced(place):
     """Return a model of prices, with its log, report and what was printed."""
-    from contextlib import redirect_stderr, redirect_stdout
-    from io import StringIO
-
-    from agrad.cli import main
-
     data, out, err = place / "homes.csv", StringIO(), StringIO()
     words = ["train", "--data", data, "--label", "price", *FAST, "--epochs", "40", "--patience", "4"]
     outputs = ["--save", place / "m.st", "--log", place / "log.jsonl", "--report", place / "r.html"]
@@ -86,7 +76,7 @@ def test_prices_are_learned_from_a_table_as_it_is(priced, place):
     assert "left out 'id'" in err and "--keep" in err
 
 
-def test_a_saved_model_has_all_that_its_columns_need(run, priced, place, backend):
+def test_a_saved_model_has_all_that_its_columns_need(run, refused, priced, place, backend):
     model, _, _ = priced
     last = records(place / "log.jsonl")[-1]
     code, out, _ = run("evaluate", model, "--quiet")
@@ -103,16 +93,13 @@ def test_a_saved_model_has_all_that_its_columns_need(run, priced, place, backend
     assert code == 0
     told = list(csv.DictReader(out.splitlines()))
     assert list(told[0]) == ["example", "price"]
-    errors = [
-        abs(float(a["price"]) - float(b["price"])) for a, b in zip(told, rows, strict=True) if b["city"] == "Rome"
-    ]
-    assert np.median(errors) < 40
+    found, right = (np.array([row["price"] for row in table], float) for table in (told, rows))
+    assert np.median(np.abs(found - right)[[row["city"] == "Rome" for row in rows]]) < 40
     assert "ignored, because the training data did not have them: extra" in err
     assert "taken as other: 'city' ('Nice')" in err
     (place / "less.tsv").write_text("area\tcity\n90\tRome\n")
-    code, _, err = run("predict", model, "--data", place / "less.tsv")
-    assert (code, "missing: built, garden, size, high" in err) == (1, True)
-    assert run("predict", model, "--data", place / "new.tsv", "--proba")[0] == 2
+    refused(1, "missing: built, garden, size, high", "predict", model, "--data", place / "less.tsv")
+    refused(2, "--proba", "predict", model, "--data", place / "new.tsv", "--proba")
 
 
 @pytest.mark.parametrize(
@@ -123,13 +110,14 @@ def test_a_saved_model_has_all_that_its_columns_need(run, priced, place, backend
         ("homes.csv", ("--label", "high", "--precision", "float16", "--schedule", "constant", "--backend", "numpy")),
     ],
 )
-def test_a_resumed_run_ends_as_one_that_ran_through(run, place, tmp_path, source, words):
+def test_a_resumed_run_ends_as_one_that_ran_through(run, refused, place, tmp_path, source, words):
     X = np.random.default_rng(0).integers(0, 60, (60, 8, 6)) + (np.arange(60) % 2 * 90)[:, None, None]
     np.savez(place / "images.npz", X=X.astype(np.uint8), y=np.arange(60) % 2)
-    for name, epochs in (("whole.st", 4), ("part.st", 2)):
+    most = 4 if "conv" in words else 2
+    for name, epochs in (("whole.st", most), ("part.st", most // 2)):
         trained = run("train", "--data", place / source, *FAST, *words, "--epochs", epochs, "--save", tmp_path / name)
         assert trained[0] == 0
-    code, out, err = run("train", "--resume", tmp_path / "part.st", "--epochs", "4")
+    code, out, err = run("train", "--resume", tmp_path / "part.st", "--epochs", most)
     assert (code, "convolutions, 48-8-2 relu" in out) == (0, "conv" in words), err
     (whole, about), (part, _) = (checkpoint.load(tmp_path / name) for name in ("whole.st", "part.st"))
     assert whole.keys() == part.keys()
@@ -139,8 +127,8 @@ def test_a_resumed_run_ends_as_one_that_ran_through(run, place, tmp_path, source
     assert "conv" not in words or "accuracy 100.00%" in run("evaluate", tmp_path / "part.st")[1].splitlines()[-1]
     if "float16" in words:
         assert about["config"]["precision"] == "float16" and whole["loss_scale.good_steps"] > 0
-    code, _, err = run("train", "--resume", tmp_path / "part.st", "--precision", "tf32", "--epochs", "9")
-    assert code == 2 and "--precision tf32 conflicts with --resume" in err
+    conflict = ("--precision", "tf32", "--epochs", "9")
+    refused(2, "--precision tf32 conflicts with --resume", "train", "--resume", tmp_path / "part.st", *conflict)
 
 
 def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
@@ -165,22 +153,22 @@ def test_classes_are_shown_with_their_confusions(run, place, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "phrase"),
+    ("words", "code", "text"),
     [
-        ((), 2, "name the target column with --label"),
-        (("--label", "price", "--task", "ranking"), 2, "--task must be one of auto"),
-        (("--label", "price", "--class-weight", "balanced"), 2, "--class-weight balanced requires class labels"),
-        (("--label", "high", "--task", "regression"), 1, "column 'high': expected a finite number, found 'high'"),
-        (("--label", "high,city"), 1, "expected a finite number"),
-        (("--label", "price", "--model", "conv"), 2, "--model conv: examples must be images"),
-        (("--label", "price", "--keep", "none"), 1, "expected a column 'none'"),
-        (("--label", "price", "--patience", "-1"), 2, "--patience must be an integer of 0 or more"),
+        ("", 2, "name the target column with --label"),
+        ("--label price --task ranking", 2, "--task must be one of auto"),
+        ("--label price --class-weight balanced", 2, "--class-weight balanced requires class labels"),
+        ("--label high --task regression", 1, "column 'high': expected a finite number, found 'high'"),
+        ("--label high,city", 1, "expected a finite number"),
+        ("--label price --model conv", 2, "--model conv: examples must be images"),
+        ("--label price --keep none", 1, "expected a column 'none'"),
+        ("--label price --patience -1", 2, "--patience must be an integer of 0 or more"),
+        ("--data digits --task regression", 2, "--task"),
+        ("--data digits --keep a", 2, "--keep"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(run, place, words, code, phrase):
-    found, _, err = run("train", "--data", place / "homes.csv", *words, *FAST, "--epochs", "1")
-    assert (found, phrase in err) == (code, True), err
-    assert run("train", "--task", "regression")[0] == run("train", "--keep", "a")[0] == 2
+def test_settings_that_do_not_fit_are_refused(refused, place, words, code, text):
+    refused(code, text, "train", "--data", place / "homes.csv", *words.split())
 
 
 @pytest.mark.usefixtures("priced")
@@ -269,17 +257,15 @@ def test_tables_fit_the_terminal(width, monkeypatch):
     lines = class_lines(matrix[:10, :10], "0123456789")
     assert max(map(len, lines)) <= width and ("predicted as" in lines[0]) == (width >= 80)
     lines = class_lines(np.diag(np.arange(60)), [f"{k}" for k in range(60)])
-    assert [line.split()[0] for line in lines[1:3]] == [
-        "1",
-        "2",
-    ]  # 0 has no examples and lines[-1] == "(20 of 60 classes, by lowest F1)"
+    assert [line.split()[0] for line in lines[1:3]] == ["1", "2"]  # 0 has no examples
+    assert lines[-1] == "(20 of 60 classes, by lowest F1)"
     told = np.random.default_rng(0).normal(size=(50, 2)) * [1e-7, 1e7]
     lines = residual_lines(told, np.sqrt(np.abs(told)), ["a name that is\nmuch longer than others", "y"])
     assert max(map(len, lines)) <= width and "e+0" in lines[-1].split()[1]
     assert ("predicted - true" in lines[0]) == (width > 40)
 
 
-def test_a_report_shows_text_of_files_as_text(run, tmp_path):
+def test_a_report_shows_text_of_files_as_text(run, refused, tmp_path):
     rows = [f"{k},<b>{k % 2}</b>" for k in range(40)]
     (tmp_path / "t.csv").write_text("\n".join(["a<script>,y", *rows]) + "\n")
     words = ("--data", tmp_path / "t.csv", "--label", "y", "--keep", "a<script>", *FAST, "--epochs", "1")
@@ -287,9 +273,9 @@ def test_a_report_shows_text_of_files_as_text(run, tmp_path):
     page = (tmp_path / "r.html").read_text()
     assert "<script>" not in page and "<b>0</b>" not in page
     assert "a&lt;script&gt;" in page and "&lt;b&gt;0&lt;/b&gt;" in page
-    assert run("train", *words, "--report", tmp_path / "r.csv")[0] == 2
+    refused(2, "r.csv", "train", *words, "--report", tmp_path / "r.csv")
     (tmp_path / "other.html").write_text("<p>mine</p>")
-    assert run("train", *words, "--report", tmp_path / "other.html")[0] == 1
+    refused(1, "other.html", "train", *words, "--report", tmp_path / "other.html")
     assert (tmp_path / "other.html").read_text() == "<p>mine</p>"
 
 
@@ -327,23 +313,6 @@ def test_a_model_of_before_there_were_ensembles_is_read(run, tmp_path):
     checkpoint.save(tmp_path / "old.st", tensors, metadata)
     told = [run("predict", tmp_path / name, "--data", data)[:2] for name in ("m.st", "old.st")]
     assert told[0] == told[1] and told[0][0] == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "phrase"),
-    [
-        ("0.column", lambda x: x.astype("int32"), "expected the intervals 0.column, 0.low, 0.scale"),
-        ("0.column", lambda x: x + 100, "expected columns from 0 to"),
-        ("0.low", lambda x: x[1:], "0.low"),
-        ("1.average.weights.0", lambda x: x[:1], "1.average.weights.0"),
-    ],
-)
-def test_a_damaged_network_for_tables_is_refused(run, priced, tmp_path, name, change, phrase):
-    tensors, metadata = checkpoint.load(priced[0])
-    tensors[name] = np.ascontiguousarray(change(tensors[name]))
-    checkpoint.save(tmp_path / "m.st", tensors, metadata)
-    code, _, err = run("predict", tmp_path / "m.st", "--data", tmp_path / "any.csv")
-    assert code == 1 and phrase in err
 
 
 def test_another_task_is_named_only_if_it_is_possible(run, tmp_path):

@@ -3,10 +3,11 @@
 import dataclasses
 import json
 import signal
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from refusals import fails
 
 import agrad
 from agrad import data
@@ -20,6 +21,8 @@ from agrad.nn import checkpoint
 from agrad.train import Callback, batches, loop
 from agrad.train.batches import Feed
 from agrad.train.interrupts import Interrupts
+
+pytestmark = pytest.mark.needs("safetensors")
 
 BATCHES = 10  # of the blobs, at the batch size in SMALL
 SMALL = (
@@ -52,20 +55,15 @@ class Collector(Callback):
     """Keeps everything that it is told."""
 
     def __init__(self):
-        self.losses, self.records, self.reads = [], [], 0
+        self.losses, self.records = [], []
+
+    def on_losses(self, trainer, losses, record):
+        self.losses += losses.tolist()
 
     def on_fit_begin(self, trainer, record):
         self.records.append(record)
 
-    def on_losses(self, trainer, losses, record):
-        self.losses += losses.tolist()
-        self.reads += 1
-
-    def on_epoch_end(self, trainer, record):
-        self.records.append(record)
-
-    def on_fit_end(self, trainer, record):
-        self.records.append(record)
+    on_epoch_end = on_fit_end = on_fit_begin
 
     def epochs(self):
         return [record for record in self.records if record["event"] == "epoch"]
@@ -106,20 +104,16 @@ def tensors(path):
 # -- one seed, one curve --
 
 
-@pytest.mark.parametrize(("dtype", "close", "optimizer"), [("float64", 1e-9, "adam"), ("float32", 1e-4, "sgd")])
-def test_a_seed_gives_the_same_losses_on_every_backend(backend, blobs, dtype, close, optimizer):
-    words = ("--data", blobs, *SMALL, "--dtype", dtype, "--epochs", "3", "--optimizer", optimizer)
-    # dropout is most of the time on a library that checks each operation, and needs to be seen once
-    words += ("--lr", "0.1", *NO_DROPOUT) if optimizer == "sgd" else ("--lr", "0.03")
+def test_a_seed_gives_the_same_losses_on_every_backend(backend, blobs):
+    words = ("--data", blobs, *SMALL, "--dtype", "float64", "--epochs", "2", "--lr", "0.03")
     _, _, here = trained(*words)
     with agrad.use_backend("numpy"):
         _, _, reference = trained(*words)
-    assert len(here.losses) == 30
-    np.testing.assert_allclose(here.losses, reference.losses, rtol=close)
+    assert len(here.losses) == 20
+    np.testing.assert_allclose(here.losses, reference.losses, rtol=1e-9)
     assert np.mean(here.losses[-BATCHES:]) < 0.95 * np.mean(here.losses[:BATCHES])
     for one, other in zip(here.epochs(), reference.epochs(), strict=True):
-        assert one["lr"] == other["lr"]
-        assert one["loss"] == pytest.approx(other["loss"], rel=close)
+        assert one["lr"] == other["lr"] and one["loss"] == pytest.approx(other["loss"], rel=1e-9)
 
 
 def test_batches_gathered_on_the_host_are_the_same_ones(backend, blobs, monkeypatch):
@@ -147,7 +141,7 @@ def test_a_set_is_resident_where_it_takes_at_most_its_share(monkeypatch):
 # -- what the numbers are --
 
 
-def test_losses_are_read_once_an_interval_and_never_in_a_step(backend, blobs, monkeypatch):
+def test_losses_are_read_once_an_interval_and_never_in_a_step(blobs, monkeypatch):
     reads = []
     here = selected()
 
@@ -201,19 +195,20 @@ def test_the_rate_follows_the_schedule(name, first, last):
     assert rates[4:] == sorted(rates[4:], reverse=True) and 0.008 < rates[4] < 0.011
 
 
+SIXTEEN = ("--hidden", "16", "--batch-size", "11", "--quiet")
+
+
 @pytest.mark.parametrize(
     ("activation", "optimizer"), [("relu", "adam"), ("tanh", "adamw"), ("sigmoid", "sgd"), ("gelu", "sgd")]
 )
 def test_every_network_and_optimizer_learns(blobs, activation, optimizer):
-    rate = ("--lr", "0.1" if optimizer == "sgd" else "0.02")
-    words = ("--data", blobs, "--hidden", "16", "--epochs", "20", "--batch-size", "11", "--quiet", *rate)
+    words = ("--data", blobs, *SIXTEEN, "--epochs", "20", "--lr", "0.1" if optimizer == "sgd" else "0.02")
     _, code, seen = trained(*words, "--activation", activation, "--optimizer", optimizer, "--weight-decay", "1e-3")
-    assert code == 0
-    assert seen.records[-1]["test_accuracy"] >= 0.8
+    assert code == 0 and seen.records[-1]["test_accuracy"] >= 0.8
 
 
 def test_options_change_the_numbers(blobs):
-    words = ("--data", blobs, "--hidden", "16", "--epochs", "2", "--batch-size", "11", "--quiet")
+    words = ("--data", blobs, *SIXTEEN, "--epochs", "2")
     options = ((), ("--weight-decay", "0.1"), ("--dropout", "0.3"), ("--seed", "1"), ("--hidden", "none"))
     runs = [trained(*words, *option) for option in options]
     assert len({tuple(seen.losses) for *_, seen in runs}) == len(options)
@@ -224,25 +219,20 @@ def test_options_change_the_numbers(blobs):
 # -- stopped and resumed --
 
 
-@pytest.mark.needs("safetensors")
 def test_a_run_stopped_after_every_few_steps_goes_on_to_the_same_bytes(blobs, tmp_path, monkeypatch):
     whole, stopped = str(tmp_path / "whole.st"), str(tmp_path / "stopped.st")
-    words = ("--data", blobs, *SMALL, "--epochs", "4", "--validation", "0.2", "--optimizer", "sgd")
+    words = ("--data", blobs, *SMALL, "--epochs", "2", "--validation", "0.2", "--optimizer", "sgd")
     reference = trained(*words, "--save", whole)[2]
     stop_after(monkeypatch, 7)
     parts = [trained(*words, "--save", stopped)]
     while parts[-1][1] == 130:
         assert parts[-1][2].records[-1]["event"] == "interrupted"
         parts.append(trained("--resume", stopped, "--quiet"))
-    assert parts[-1][1] == 0 and len(parts) > 4
+    assert parts[-1][1] == 0 and len(parts) > 2
     assert tensors(stopped) == tensors(whole)
     assert [loss for *_, seen in parts for loss in seen.losses] == reference.losses
-    keys = ("loss", "accuracy", "lr", "validation_loss", "step", "epoch")
-    epochs = [[record[key] for key in keys] for *_, seen in parts for record in seen.epochs()]
-    assert epochs == [[record[key] for key in keys] for record in reference.epochs()]
 
 
-@pytest.mark.needs("safetensors")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -260,12 +250,10 @@ def test_resume_refuses_another_setting_and_names_it(saved, name, value):
         make("--resume", path, "--epochs", "2", f"--{name}", same)
 
 
-@pytest.mark.needs("safetensors")
 def test_resume_refuses_other_data_and_finished_runs(blobs, saved, tmp_path):
     path, other = saved, str(tmp_path / "other.npz")
     for more, message in (((), "has completed 1 of 1 epochs"), (("--epochs", "1"), "above 1")):
-        with pytest.raises(ConfigurationError, match=message):
-            make("--resume", path, *more)
+        fails(ConfigurationError, message, make, "--resume", path, *more)
     arrays = dict(np.load(blobs))
     np.savez(other, **arrays)
     make("--resume", path, "--epochs", "3", "--data", other)
@@ -290,7 +278,6 @@ def poison(monkeypatch, at):
     monkeypatch.setattr(Feed, "batch", poisoned)
 
 
-@pytest.mark.needs("safetensors")
 @pytest.mark.parametrize("at", [BATCHES + 1, 2 * BATCHES])
 def test_a_nan_loss_stops_the_run_and_keeps_the_last_good_state(backend, blobs, tmp_path, monkeypatch, at):
     good, path = str(tmp_path / "good.st"), str(tmp_path / "model.st")
@@ -310,34 +297,20 @@ def test_a_nan_loss_stops_the_run_and_keeps_the_last_good_state(backend, blobs, 
     assert f"step {at}" in seen.records[-1]["error"]
 
 
-@pytest.mark.needs("safetensors")
-def test_a_nan_in_the_first_epoch_leaves_what_stood_there(blobs, tmp_path, monkeypatch):
+def test_a_run_without_a_good_state_leaves_what_stood_there(blobs, tmp_path, monkeypatch):
     path = tmp_path / "model.st"
-    trained("--data", blobs, *SMALL, "--epochs", "1", "--save", str(path))
-    older = path.read_bytes()
+    path.write_bytes(b"")
+    straight = ("--hidden", "none", "--batch-size", "66", "--epochs", "1", "--quiet", "--optimizer", "sgd")
+    with pytest.raises(AnomalyError, match=r"weight is not finite after the step at step 1 \(epoch 1"):
+        trained("--data", blobs, *straight, "--lr", "1e300", "--save", str(path))
     poison(monkeypatch, 3)
     with pytest.raises(AnomalyError, match=r"step 3 \(epoch 1.*nothing was written to"):
         trained("--data", blobs, *SMALL, "--save", str(path))
-    assert path.read_bytes() == older
-
-
-@pytest.mark.needs("safetensors")
-def test_parameters_that_overflow_in_the_last_step_are_not_saved(blobs, tmp_path):
-    path = tmp_path / "model.st"
-    words = ("--data", blobs, "--hidden", "none", "--batch-size", "66", "--epochs", "1", "--quiet")
-    with pytest.raises(AnomalyError, match=r"weight is not finite after the step at step 1 \(epoch 1"):
-        trained(*words, "--optimizer", "sgd", "--lr", "1e300", "--save", str(path))
-    assert not path.exists()
-
-
-@pytest.mark.needs("safetensors")
-def test_an_interrupt_saves_no_bad_state(blobs, tmp_path, monkeypatch):
-    path = tmp_path / "model.st"
+    # nor is a bad state saved by an interrupt
     poison(monkeypatch, 2)
     stop_after(monkeypatch, 3)
-    with pytest.raises(AnomalyError, match="step 2"):
-        trained("--data", blobs, *SMALL, "--save", str(path))
-    assert not path.exists()
+    fails(AnomalyError, "step 2", trained, "--data", blobs, *SMALL, "--save", str(path))
+    assert path.read_bytes() == b""
 
 
 def test_signals_are_heard_between_steps_and_the_second_at_once():
@@ -357,13 +330,9 @@ def test_signals_are_heard_between_steps_and_the_second_at_once():
 
 
 def test_a_run_in_another_thread_leaves_signals_alone(blobs):
-    codes = []
-    thread = threading.Thread(
-        target=lambda: codes.append(trained("--data", blobs, *SMALL, "--epochs", "1", "--backend", "numpy")[1])
-    )
-    thread.start()
-    thread.join()
-    assert codes == [0]
+    words = ("--data", blobs, *SMALL, "--epochs", "1", "--backend", "numpy")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(trained, *words).result()[1] == 0
 
 
 # -- the settings and what a file keeps of them --
@@ -379,8 +348,7 @@ def test_a_run_in_another_thread_leaves_signals_alone(blobs):
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(name, value):
-    with pytest.raises(ConfigurationError, match=configs.option(name)):
-        configs.resolve({name: value})
+    fails(ConfigurationError, configs.option(name), configs.resolve, {name: value})
 
 
 def test_defaults_follow_the_data_and_come_back_from_json():
