@@ -13,37 +13,33 @@ from agrad.train import threads
 from agrad.train.threads import AGAIN, Choice, candidates
 
 
-class Library:
-    """A BLAS whose number of threads is a number."""
-
-    def __init__(self) -> None:
-        self.number = 7
-
-    def get_num_threads(self) -> int:
-        return self.number
-
-    def set_num_threads(self, number: int) -> None:
-        self.number = number
-
-
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A machine of four processors on which steps take the time that a function of the number of threads says."""
 
     class Machine:
+        """A machine, and its BLAS, whose number of threads is a number."""
+
+        number, now = 7, 0.0
+
         def __init__(self) -> None:
-            self.library, self.now = Library(), 0.0
             self.used: list[int] = []
+
+        def get_num_threads(self) -> int:
+            return self.number
+
+        def set_num_threads(self, number: int) -> None:
+            self.number = number
 
         def run(self, choice: Choice, seconds: Callable[[int], float], steps: int) -> None:
             for _ in range(steps):
-                self.used.append(self.library.number)
-                took = seconds(self.library.number)
+                self.used.append(self.number)
+                took = seconds(self.number)
                 self.now += took
                 choice.step(took)
 
     made = Machine()
-    monkeypatch.setattr(threads, "_libraries", lambda _: [made.library])
+    monkeypatch.setattr(threads, "_libraries", lambda _: [made])
     monkeypatch.setattr(threads, "cores", lambda: 4)
     monkeypatch.setattr(time, "perf_counter", lambda: made.now)
     return made
@@ -62,9 +58,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_fastest_number_is_held_and_given_back(machine: Any, seconds: Callable[[int], float], best: int) -> None:
     with Choice() as choice:
         machine.run(choice, seconds, 100)
-        assert choice.number == machine.library.number == best
+        assert choice.number == machine.number == best
         assert set(machine.used) == {1, 2, 4}
-    assert machine.library.number == 7
+    assert machine.number == 7
 
 
 def test_a_number_that_is_far_slower_is_given_up_at_once(machine: Any) -> None:
@@ -94,12 +90,12 @@ def test_all_are_tried_again_after_a_while_and_rarely(machine: Any) -> None:
 
 
 def test_a_limit_of_the_users_is_kept(machine: Any) -> None:
-    machine.library.number = 2
+    machine.number = 2
     with Choice() as choice:
         machine.run(choice, lambda n: 0.04 / n, 100)
         assert choice.number == 2
     assert set(machine.used) == {1, 2}
-    machine.library.number = 1
+    machine.number = 1
     with Choice() as choice:
         machine.run(choice, lambda n: 0.04 / n, 10)
         assert choice.number is None
@@ -112,22 +108,20 @@ def test_a_number_is_held(machine: Any) -> None:
     with Choice(None) as choice:
         machine.run(choice, lambda n: 0.01, 10)
         assert choice.number is None
-    assert machine.library.number == 7
+    assert machine.number == 7
 
 
 def test_an_error_gives_the_number_back(machine: Any) -> None:
     with pytest.raises(KeyError, match="mine"), Choice() as choice:
         machine.run(choice, lambda n: 0.01, 10)
         raise KeyError("mine")
-    assert machine.library.number == 7
+    assert machine.number == 7
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 16])
 def test_candidates_go_from_one_to_all(count: int) -> None:
     found = candidates(count)
-    assert found[0] == 1
-    assert found[-1] == count
-    assert found == sorted(set(found))
+    assert (found[0], found[-1]) == (1, count) and found == sorted(set(found))
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "all"])

@@ -67,24 +67,18 @@ def test_sums_over_batches_give_the_same_on_every_backend(backend, case):
     assert metric.result(sums) == pytest.approx(expected, rel=2e-4 if function is metrics.r2_score else 1e-6)
 
 
-def test_thresholds_decide_each_entry():
-    scores = np.array([[0.2, 0.8], [0.6, 0.7]])
-    assert metrics.accuracy(np.array([[0, 1], [1, 0]]), scores, threshold=0.5) == 0.75
+def test_edges_and_thresholds():
+    pairs, scores = np.array([[0, 1], [1, 0]]), np.array([[0.2, 0.8], [0.6, 0.7]])
+    assert metrics.accuracy(pairs, scores, threshold=0.5) == 0.75 and metrics.accuracy(pairs * 1.0, scores) == 0.5
     assert metrics.accuracy(np.array([1, 0]), np.array([-0.2, -3.0]), threshold=-1.0) == 1.0
-    assert metrics.accuracy(np.array([[0.0, 1.0], [1.0, 0.0]]), scores) == 0.5
-
-
-def test_edges():
-    assert np.isnan(metrics.roc_auc([1, 1], [0.2, 0.3]))
-    assert metrics.r2_score([2.0, 2.0], [2.0, 2.0]) == 1.0
-    assert metrics.r2_score([2.0, 2.0], [2.0, 3.0]) == 0.0
-    assert metrics.precision([0, 1], [0, 0]) == 0.0
+    assert np.isnan(metrics.roc_auc([1, 1], [0.2, 0.3])) and metrics.precision([0, 1], [0, 0]) == 0.0
+    assert [metrics.r2_score([2.0, 2.0], [2.0, told]) for told in (2.0, 3.0)] == [1.0, 0.0]
     assert metrics.confusion_matrix([0, 1], [0, 0], n_classes=3).tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ShapeError, match=r"targets must fit predictions of shape \(90, 2\), got shape \(90,\)"):
-        metrics.mean_squared_error(LABELS, GUESS)
+    match = r"targets must fit predictions of shape \(90, 2\), got shape \(90,\)"
+    fails(ShapeError, match, metrics.mean_squared_error, LABELS, GUESS)
     fails(ShapeError, "must fit scores of shape", lambda: metrics.accuracy(LABELS[:5], SCORES))
     fails(ShapeError, "scores must have shape", lambda: metrics.top_k_accuracy(LABELS, TOLD))
     fails(ShapeError, "got 5 for predictions", lambda: metrics.roc_auc(TWO[:5], MARGIN))

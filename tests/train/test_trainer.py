@@ -21,11 +21,13 @@ from agrad.errors import (
 )
 from agrad.train import Trainer, metrics
 
+X, y = blobs()
+LINE = line()
+
 # -- it learns --
 
 
 def test_a_classifier_learns_on_every_backend(backend):
-    X, y = blobs()
     trainer = classifier(lr=0.06)
     history = trainer.fit(X, y, epochs=7, batch_size=8, validation=0.2, progress=False)
     assert [record["epoch"] for record in history] == list(range(1, 8))
@@ -56,21 +58,15 @@ def test_a_regression_is_fitted():
 def test_an_epoch_is_the_mean_over_its_examples():
     X, y = blobs(50)
     trainer = classifier(dropout=0, lr=0.0, metrics=("accuracy", "f1"))
-    history = trainer.fit(X, y, epochs=1, batch_size=8, progress=False)
-    found = trainer.evaluate(X, y, batch_size=13)
-    assert history[0]["loss"] == pytest.approx(found["loss"], rel=1e-5)
-    assert history[0]["accuracy"] == pytest.approx(found["accuracy"])
-    assert history[0]["f1"] == pytest.approx(found["f1"], rel=1e-6)
+    (record,) = trainer.fit(X, y, epochs=1, batch_size=8, progress=False)
+    for name, value in trainer.evaluate(X, y, batch_size=13).items():
+        assert record[name] == pytest.approx(value, rel=1e-5), name
 
 
 def test_batch_norm_evaluates_with_its_running_values():
     X, y = line()
     nn.manual_seed(0)
-    model = nn.Sequential(
-        nn.Linear(3, 4, dtype=agrad.float32),
-        nn.BatchNorm1d(4, dtype=agrad.float32),
-        nn.Linear(4, 1, dtype=agrad.float32),
-    )
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
     trainer = made(model, nn.MSELoss())
     trainer.fit(X, y, epochs=3, progress=False)
     one, all_ = trainer.predict(X[:1]), trainer.predict(X)
@@ -84,7 +80,6 @@ def test_batch_norm_evaluates_with_its_running_values():
 
 
 def test_batches_of_a_loader_train_as_arrays_do():
-    X, y = blobs()
     arrays, loader = classifier(), classifier()
     first = arrays.fit(X, y, epochs=2, batch_size=8, progress=False)
     batches = data.DataLoader(data.TensorDataset(X, y), batch_size=8, shuffle=True, seed=0)
@@ -96,7 +91,6 @@ def test_batches_of_a_loader_train_as_arrays_do():
 
 
 def test_a_list_of_batches_is_enough_and_an_iterator_is_not():
-    X, y = blobs()
     trainer = classifier()
     trainer.fit([(X[:30], y[:30]), (X[30:], y[30:])], epochs=2, validation=(X, y), progress=False)
     assert trainer.progress.step == 4
@@ -114,13 +108,11 @@ class Two(nn.Module):
 
 
 def test_several_inputs_and_outputs():
-    X, y = blobs()
     goal = {"class": y, "sum": X[:, 0]}
 
     def loss(output, target):
-        return agrad.cross_entropy(output["class"], target["class"]) + nn.functional.mse_loss(
-            output["sum"], target["sum"]
-        )
+        errors = nn.functional.mse_loss(output["sum"], target["sum"])
+        return agrad.cross_entropy(output["class"], target["class"]) + errors
 
     def right(y_true, y_pred):
         return np.mean(np.argmax(y_pred["class"], 1) == y_true["class"])
@@ -133,17 +125,12 @@ def test_several_inputs_and_outputs():
 
 
 def test_data_of_any_kind_of_array_are_taken():
-    X, y = blobs()
     trainer = classifier(dropout=0)
     lists = trainer.evaluate(X.tolist(), y.tolist())
     assert lists == trainer.evaluate(agrad.asarray(X), y) == trainer.evaluate(X.astype(">f8"), y.astype(np.int32))
 
 
-@pytest.mark.needs("torch")
-def test_arrays_of_another_library_are_moved():
-    import torch
-
-    X, y = blobs()
+def test_arrays_of_another_library_are_moved(torch):
     trainer = classifier(dropout=0)
     found = trainer.evaluate(torch.asarray(X, dtype=torch.float64), torch.asarray(y))
     assert found["loss"] == pytest.approx(trainer.evaluate(X, y)["loss"], rel=1e-6)
@@ -181,14 +168,11 @@ def test_class_weights_are_those_of_the_loss():
 # -- precision and tracing --
 
 
-@pytest.mark.parametrize("name", ["float16"])
-def test_narrow_products_train(name):
-    X, y = blobs()
-    trainer = classifier(precision=name)
+def test_narrow_products_train():
+    trainer = classifier(precision="float16")
     trainer.fit(X, y, epochs=3, progress=False)
-    assert trainer.scale is not None
     assert trainer.scale.state_dict()["good_steps"] == 6
-    fails(ConfigurationError, "Omit jit=False", lambda: classifier(precision=name, jit=False))
+    fails(ConfigurationError, "Omit jit=False", lambda: classifier(precision="float16", jit=False))
     fails(ConfigurationError, "precision= must be one of float32", lambda: classifier(precision="half"))
 
 
@@ -208,7 +192,6 @@ def branch(**options):
 
 
 def test_a_step_that_cannot_be_traced_runs_eagerly_with_a_warning():
-    X, y = blobs()
     with agrad.use_backend("numpy"):
         trainer, eager = branch(), branch(jit=False)
         with pytest.warns(RuntimeWarning, match="agrad.jit cannot trace the training step") as caught:
@@ -230,8 +213,7 @@ def test_a_loss_that_is_not_finite_names_the_step():
     trainer = regressor()
     with pytest.raises(AnomalyError, match=r"the loss is nan at step \d \(epoch 1, batch \d of 4\)"):
         trainer.fit(X, y, batch_size=16, progress=False)
-    with pytest.raises(AnomalyError, match=r"Try a lower learning rate"):
-        regressor(lr=1e30).fit(*line(), epochs=3, progress=False)
+    fails(AnomalyError, r"Try a lower learning rate", lambda: regressor(lr=1e30).fit(*line(), epochs=3, progress=False))
 
 
 @pytest.mark.parametrize(
@@ -242,11 +224,7 @@ def test_a_loss_that_is_not_finite_names_the_step():
         (lambda X, y: {"X": X[:0], "y": y[:0]}, DataError, "X must contain at least one example"),
         (lambda X, y: {"X": X.astype(str)}, DtypeError, "X must be numeric, got dtype <U"),
         (lambda X, y: {"y": np.array(["a", "b", "c"])[y]}, DtypeError, "Encode classes as integers"),
-        (
-            lambda X, y: {"y": np.where(y == 1, np.nan, y)},
-            DataError,
-            "y is NaN in 20 of 60 examples, first in example 1",
-        ),
+        (lambda X, y: {"y": np.where(y == 1, np.nan, y)}, DataError, "NaN in 20 of 60 examples, first in example 1"),
         (lambda X, y: {"validation": 1.0}, ConfigurationError, "a fraction of at least 0 and less than 1"),
         (lambda X, y: {"validation": "0.2"}, ConfigurationError, "a fraction of at least 0 and less than 1"),
         (lambda X, y: {"validation": (X, y[1:])}, ShapeError, r"for the 60 examples of validation\[0\]"),
@@ -258,7 +236,6 @@ def test_a_loss_that_is_not_finite_names_the_step():
     ],
 )
 def test_data_that_make_no_sense_are_named(change, error, message):
-    X, y = blobs()
     trainer = classifier()
     before = values(trainer)
     given = {"X": X, "y": y, "progress": False, **change(X, y)}
@@ -278,11 +255,7 @@ def test_data_that_make_no_sense_are_named(change, error, message):
         ({"loss": nn.MSELoss}, OperandError, r"make one: MSELoss\(\)"),
         ({"model": lambda x: x}, OperandError, "model must be a Module"),
         ({"optimizer": "adam"}, OperandError, "optimizer must be one of agrad.optim"),
-        (
-            {"optimizer": optim.SGD(nn.Linear(2, 2).parameters())},
-            ConfigurationError,
-            "must update parameters of the model",
-        ),
+        ({"optimizer": optim.SGD(nn.Linear(2, 2).parameters())}, ConfigurationError, "update parameters of the model"),
         ({"threads": 0}, ConfigurationError, "threads"),
     ],
 )
@@ -293,34 +266,21 @@ def test_trainers_that_make_no_sense_are_refused(change, error, message):
 
 
 def test_losses_that_are_no_number_are_refused():
-    X, y = line()
     model = nn.Linear(3, 1, dtype=agrad.float32)
-    with pytest.raises(ShapeError, match="Use reduction='mean'"):
-        made(model, nn.MSELoss(reduction="none")).fit(X, y, progress=False)
-    with pytest.raises(OperandError, match="must return a Tensor that depends on"):
-        made(model, lambda output, target: 1.0, jit=False).fit(X, y, progress=False)
+    several, number = made(model, nn.MSELoss(reduction="none")), made(model, lambda output, target: 1.0, jit=False)
+    fails(ShapeError, "Use reduction='mean'", several.fit, *LINE, progress=False)
+    fails(OperandError, "must return a Tensor that depends on", number.fit, *LINE, progress=False)
 
 
 # -- what is printed --
 
 
-def test_lines_are_plain_where_the_output_is_no_terminal(capsys):
-    X, y = blobs()
-    classifier().fit(X, y, epochs=2, validation=0.2)
+def test_a_history_can_be_read_and_is_printed(capsys):
+    history = classifier().fit(X, y, epochs=2, validation=0.2)
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("epoch 1/2  loss ")
-    assert "  accuracy " in second
-    assert "  validation loss " in second
-    assert second.endswith(" samples/s")
-
-
-def test_a_history_can_be_read_and_printed():
-    X, y = blobs()
-    history = classifier().fit(X, y, epochs=3, progress=False)
-    assert json.loads(json.dumps(history)) == history
-    assert repr(history).startswith("History(3 epochs; the last: loss ")
-    assert isinstance(history, train.History)
-    with pytest.raises(
-        ConfigurationError, match=r"not contain 'val_loss' for every epoch\. It contains epoch, step, loss, accuracy"
-    ):
-        history.column("val_loss")
+    assert first.startswith("epoch 1/2  loss ") and second.endswith(" samples/s")
+    assert "  accuracy " in second and "  validation loss " in second
+    assert isinstance(history, train.History) and json.loads(json.dumps(history)) == history
+    assert repr(history).startswith("History(2 epochs; the last: loss ")
+    match = r"not contain 'val_f1' for every epoch\. It contains epoch, step, loss, accuracy"
+    fails(ConfigurationError, match, history.column, "val_f1")
