@@ -28,7 +28,6 @@ from agrad.errors import RuleError
 X = np.asarray([[0.5, -1.2, 0.8], [1.1, 0.3, -0.7]])
 Z = X + 1j * X[::-1]
 ADJOINT = re.escape("<g, J t> = <J^T g, t>")
-SQUARE = np.asarray([[2.0, 0.5, 0.1], [0.3, 3.0, -0.4], [0.2, -0.6, 2.5]])
 
 
 def rng() -> np.random.Generator:
@@ -66,21 +65,6 @@ def constant(x: Any) -> Any:
     return x.detach() if isinstance(x, agrad.Tensor) else x
 
 
-def scaled(factor: float) -> Callable[..., Any]:
-    return lambda g, x: factor * g * x * x
-
-
-def turned() -> Any:
-    """A product with a matrix, whose rule lacks the transposition."""
-
-    @agrad.primitive(linear="x")
-    def turned(xp: Any, x: Any, /) -> Any:
-        return xp.matmul(x, xp.asarray(SQUARE)) if x.shape[-1] == 3 else x
-
-    turned.vjp(lambda xp, g: xp.matmul(g, xp.asarray(SQUARE)))
-    return turned
-
-
 def doubled() -> Any:
     """Twice x, with a rule that writes into the output."""
 
@@ -95,28 +79,6 @@ def doubled() -> Any:
     doubled.vjp(greedy)
     doubled.jvp(lambda t: 2 * t)
     return doubled
-
-
-def mirrored(vjp: Callable[..., Any]) -> Any:
-    @agrad.primitive
-    def mirrored(xp: Any, x: Any, /) -> Any:
-        return xp.conj(x) * x
-
-    mirrored.jvp(lambda xp, t, x: xp.conj(t) * x + xp.conj(x) * t)
-    mirrored.vjp(vjp)
-    return mirrored
-
-
-def blend() -> Any:
-    """A function of two arguments, with a wrong rule for the second one, whose derivative is smaller."""
-
-    @agrad.primitive(linear=("a", "b"))
-    def blend(xp: Any, a: Any, b: Any, /) -> Any:
-        return 1e3 * a + b
-
-    blend.vjp("a")(lambda g: 1e3 * g)
-    blend.vjp("b")(lambda g: 1.01 * g)
-    return blend
 
 
 def sincos(sign: int) -> Any:
@@ -144,18 +106,13 @@ FIRST = [check_vjp, check_jvp, check_adjoint, check_recorded]
 SHAPES = [(check, r"cube.*shape \(2, 3\)") for check in (check_vjp, check_recorded, check_faces)]
 WRITES = [(check_read_only, r"writes|changed")]
 WRONG: dict[str, tuple[Any, list[np.ndarray], list[Any], list[tuple[Any, str]]]] = {
-    **{f"a factor of {factor}": (cubed(scaled(factor)), [X], [check_jvp], [VJP, ADJ, FACES])
-       for factor in (2.999, 2, -3)},
+    "a factor": (cubed(lambda g, x: 2.999 * g * x * x), [X], [check_jvp], [VJP, ADJ, FACES]),
     "jvp": (cubed(right, lambda t, x: 3.001 * t * x * x), [X], [check_vjp, check_recorded], [JVP, ADJ, FACES, FORWARD]),
-    "transposed": (turned(), [X], [check_jvp], [VJP, ADJ]),
     "an argument in the second order": (
         cubed(lambda g, x: 3 * g * constant(x) ** 2), [X], FIRST,
         [(check_second, "second order, reverse over reverse")]),
     "a cotangent in the second order": (
         cubed(lambda g, x: 3 * constant(g) * x**2), [X], FIRST, [(check_second, "second order")]),
-    "an argument of the jvp in the second order": (
-        cubed(right, lambda t, x: 3 * t * constant(x) ** 2), [X], FIRST,
-        [(check_second, "second order, reverse over forward")]),
     "other numbers on Tensors": (
         cubed(lambda g, x: 3 * g * x * x * (1.001 if isinstance(x, agrad.Tensor) else 1)), [X], [check_vjp],
         [(check_recorded, "raw and recorded")]),
@@ -163,18 +120,13 @@ WRONG: dict[str, tuple[Any, list[np.ndarray], list[Any], list[tuple[Any, str]]]]
     "dtype": (agrad.elementwise("halved", lambda xp, g: xp.astype(g / 2, xp.float32), forward=lambda xp, x, /: x / 2),
               [X], [], [(check_faces, "dtype must be float64, got float32")]),
     "a row": (cubed(lambda g, x: (3 * g * x * x)[:1]), [X], [], SHAPES),
-    "a scalar": (cubed(lambda xp, g, x: xp.sum(g * x)), [X], [], SHAPES),
-    "writes into the cotangent": (cubed(lambda g, x: np.multiply(g, 3, out=g) * x * x), [X], [], WRITES),
     "writes into the argument": (cubed(lambda g, x: 3 * g * x.__imul__(x)), [X], [], WRITES),
     "writes into the output": (doubled(), [X], [], [(check_read_only, "changed the result")]),
-    "no conjugate": (mirrored(lambda xp, g, x: g * x + g * xp.conj(x)), [Z], [check_jvp], [VJP, ADJ]),
-    "a right conjugate": (mirrored(lambda xp, g, x: xp.conj(g * x) + g * xp.conj(x)), [Z], [check_all], []),
     "the imaginary part": (
         cubed(lambda xp, g, x: 3 * g * xp.conj(x * x), lambda xp, t, x: 3 * t * xp.conj(x * x)), [Z], [check_adjoint],
         [VJP, JVP]),
     "creates Tensors": (cubed(lambda g, x: agrad.asarray(3 * g * x * x).raw), [X], [check_vjp],
                         [(check_makes_no_tensor, "made 1 Tensors")]),
-    "one argument of two": (blend(), [X, X], [], [VJP]),
     "the second output": (sincos(1), [X], [], [VJP]),
     "a right second output": (sincos(-1), [X], [check_all], []),
 }  # fmt: skip
@@ -192,8 +144,7 @@ def test_a_wrong_rule_fails_the_checks_that_see_it(kind: str) -> None:
 
 def test_a_rule_that_depends_on_the_memory_layout() -> None:
     f = cubed(lambda g, x: 3 * g * x * x * (1.0 if x.flags.c_contiguous else 1.001))
-    assert not scattered(X).flags.c_contiguous
-    assert not scattered(X).flags.f_contiguous
+    assert not (scattered(X).flags.c_contiguous or scattered(X).flags.f_contiguous)
     assert np.array_equal(scattered(X), X)
     fails(AssertionError, "contiguous", lambda: check_same_gradients(f, [X], [scattered(X)], rng()))
     check_same_gradients(cubed(right), [X], [scattered(X)], rng())

@@ -55,16 +55,16 @@ def message(f: Any, *args: Any, error: Any = DerivativeError, **options: Any) ->
 
 def test_right_rules_pass(place: Any) -> None:
     check_grads(weighed(), (place(X), place(Y)))
-    check_grads(weighed(), (place(X), place(ROW)), order=3)
+    check_grads(weighed(), (place(X[:, :2]), place(ROW[:2])))
     check_grads(weighed(), (agrad.asarray(place(Z)), place(Y + 1j)))
 
 
-def test_containers_and_floats(place: Any) -> None:
+def test_containers(place: Any) -> None:
     def f(params: Any, *rest: Any) -> Any:
         return {"h": agrad.tanh(rest[0] @ params["w"][0]) * params["scale"], "s": (agrad.sum(rest[0] ** 2),)}
 
-    check_grads(f, ({"w": [place(X.T.copy())], "scale": place(np.asarray(1.5))}, place(X)), directions=1)
-    check_grads(lambda x: x**3, (2.0,), order=4)
+    params = {"w": [place(X[:1].T.copy())], "scale": place(np.asarray(1.5))}
+    check_grads(f, (params, place(X[:1])), directions=1, order=1)
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,14 @@ def test_single_precision(place: Any) -> None:
 
 
 def test_functions_of_complex_numbers(place: Any) -> None:
-    check_grads(lambda z: (agrad.abs(z) ** 2, agrad.exp(z) * agrad.conj(z), agrad.real(z)), (place(Z),))
+    check_grads(lambda z: (agrad.abs(z) ** 2, agrad.exp(z) * agrad.conj(z), agrad.real(z)), (place(Z[:1]),))
 
 
-def test_composed_transforms_and_large_arrays() -> None:
+def test_composed_transforms_high_orders_and_large_arrays() -> None:
+    check_grads(weighed(), (X[:, :2], ROW[:2]), order=3)
+    check_grads(lambda x: x**3, (2.0,), order=4)
     check_grads(agrad.grad(lambda x: agrad.sum(agrad.sin(x) ** 3)), (X,))
-    check_grads(lambda x: agrad.tanh(x) * agrad.mean(x), (np.random.default_rng(0).standard_normal(5000),))
+    check_grads(lambda x: agrad.tanh(x) * agrad.mean(x), (np.random.default_rng(0).standard_normal(3000),))
 
 
 # ---------------------------------------------------------------- what is wrong
@@ -134,11 +136,8 @@ WRONG = {
 def test_wrong_rules_are_named(kind: str, place: Any) -> None:
     rules, argument, mode, text = WRONG[kind]
     found = message(weighed(**rules), place(X), place(Y))
-    assert found.startswith("check_grads of weigh: the ")
-    assert f"derivative with respect to {argument}" in found
-    assert mode in found
-    assert text in found
-    assert ("over" in found) == kind.startswith("second")
+    assert found.startswith("check_grads of weigh: the ") and f"derivative with respect to {argument}" in found
+    assert mode in found and text in found and ("over" in found) == kind.startswith("second")
 
 
 def test_a_missing_rule_is_named() -> None:
@@ -153,8 +152,7 @@ def test_a_missing_conjugate() -> None:
     size.jvp(lambda xp, t, z: 2 * xp.real(xp.conj(z) * t))
     size.vjp(lambda xp, g, z: 2 * g * z)
     text = message(size, Z, order=1)
-    assert "argument 0 (z), element" in text
-    assert "imaginary part" in text
+    assert "argument 0 (z), element" in text and "imaginary part" in text
     size.vjp(lambda xp, g, z: 2 * g * xp.conj(z))
     check_grads(size, (Z,))
 
@@ -192,15 +190,10 @@ def test_a_missing_sum_over_what_was_broadcast() -> None:
 def test_a_value_that_differs_where_it_is_differentiated(mode: str) -> None:
     f = agrad.custom_vjp(agrad.sin)
     for fwd, text in (
-        (
-            lambda x: agrad.sin(x) * np.asarray([1.0, 1.01, 1.0]),
-            r"output 0, element \[1\], is -0\.79\d* in the \w+ mode pass",
-        ),
+        (lambda x: agrad.sin(x) * np.asarray([1.0, 1.01, 1.0]), r"element \[1\], is -0\.79\d* in the \w+ mode pass"),
         (lambda x: agrad.astype(agrad.sin(x), agrad.float32), r"is float32\(3,\) in the .* but float64\(3,\) without"),
     ):
-        f.defvjp(
-            lambda x, fwd=fwd: (fwd(x), x), lambda x, g: (agrad.astype(agrad.asarray(g), agrad.float64) * agrad.cos(x),)
-        )
+        f.defvjp(lambda x, fwd=fwd: (fwd(x), x), lambda x, g: (agrad.astype(g, agrad.float64) * agrad.cos(x),))
         assert re.search(text, message(f, ROW, modes=[mode]))
 
 
@@ -234,22 +227,20 @@ def test_modes_are_checked_alone() -> None:
 # ---------------------------------------------------------------- kinks
 
 
-@pytest.mark.parametrize(
-    ("f", "element", "text"),
-    [
-        (agrad.relu, [1], "the slopes differ"),
-        (lambda x: agrad.maximum(x, 0.0) * 2, [1], "there is a kink at"),
-        (agrad.sqrt, [1], "on one side it is not finite"),
-        (lambda x: agrad.where(x > 0, x + 1.0, x), [1], "it jumps"),
-        (lambda x: agrad.sqrt(agrad.abs(x)), [1], "there is a kink at"),
-    ],
-    ids=["relu", "maximum", "edge", "jump", "cusp"],
-)
-def test_kinks_are_told_from_wrong_rules(f: Any, element: list[int], text: str) -> None:
+KINKS = {
+    "relu": (agrad.relu, "the slopes differ"),
+    "maximum": (lambda x: agrad.maximum(x, 0.0) * 2, "there is a kink at"),
+    "edge": (agrad.sqrt, "on one side it is not finite"),
+    "jump": (lambda x: agrad.where(x > 0, x + 1.0, x), "it jumps"),
+    "cusp": (lambda x: agrad.sqrt(agrad.abs(x)), "there is a kink at"),
+}
+
+
+@pytest.mark.parametrize("kind", KINKS)
+def test_kinks_are_told_from_wrong_rules(kind: str) -> None:
+    f, text = KINKS[kind]
     found = message(f, np.asarray([1.0, 0.0, 2.0]), error=KinkError)
-    assert "argument 0" in found
-    assert f"element {element}" in found
-    assert text in found
+    assert "argument 0" in found and "element [1]" in found and text in found
     check_grads(f, (np.asarray([1.0, 0.3, 2.0]),))
 
 
@@ -262,22 +253,26 @@ def test_a_wrong_rule_beside_a_kink_is_a_wrong_rule() -> None:
 # ---------------------------------------------------------------- what cannot be checked
 
 
-def test_integers_are_named() -> None:
-    text = message(lambda x, i: x[i], X, np.asarray([0]), error=DtypeError)
-    assert "argument 1 (i) must have a floating-point dtype, got int64" in text and "bind it first" in text
-    assert "argument 1 (p)['n'] must have a derivative, got the int 3" in message(
-        lambda x, p: x, X, {"n": 3}, error=DtypeError
-    )
-    assert "output 1 has dtype int64" in message(lambda x: (x, agrad.argmax(x)), X, error=DtypeError)
-    assert "argument 1 (how) must be an array, got str" in message(lambda x, how: x, X, "fast", error=OperandError)
-
-
-def test_functions_that_are_not_functions() -> None:
+@np.errstate(all="ignore")
+def test_what_cannot_be_checked_is_named() -> None:
     rng = np.random.default_rng(0)
-    assert "different values when it is computed again" in message(lambda x: x * rng.standard_normal(), X)
-    with np.errstate(all="ignore"):
-        assert "output 0 is not finite" in message(agrad.log, X)
-    assert "must return an array" in message(lambda x: None, X, error=OperandError)
+    for error, text, f, *arguments in (
+        (
+            DtypeError,
+            "argument 1 (i) must have a floating-point dtype, got int64",
+            lambda x, i: x[i],
+            X,
+            np.asarray([0]),
+        ),
+        (DtypeError, "bind it first", lambda x, i: x[i], X, np.arange(1)),
+        (DtypeError, "argument 1 (p)['n'] must have a derivative, got the int 3", lambda x, p: x, X, {"n": 3}),
+        (DtypeError, "output 1 has dtype int64", lambda x: (x, agrad.argmax(x)), X),
+        (OperandError, "argument 1 (how) must be an array, got str", lambda x, how: x, X, "fast"),
+        (DerivativeError, "different values when it is computed again", lambda x: x * rng.standard_normal(), X),
+        (DerivativeError, "output 0 is not finite", agrad.log, X),
+        (OperandError, "must return an array", lambda x: None, X),
+    ):
+        assert text in message(f, *arguments, error=error)
 
 
 def test_noise_is_said_to_be_noise() -> None:
@@ -287,11 +282,9 @@ def test_noise_is_said_to_be_noise() -> None:
 
 def test_options() -> None:
     for bad in ({"order": 0}, {"modes": ()}, {"modes": ("back",)}):
-        with pytest.raises(ConfigurationError, match="order must be at least 1"):
-            check_grads(agrad.sin, (X,), **bad)  # type: ignore[arg-type]
-    with pytest.raises(OperandError, match="a tuple"):
-        check_grads(agrad.sin, X)  # type: ignore[arg-type]
-    fails(OperandError, "must contain an argument", lambda: check_grads(agrad.sin, ()))
+        fails(ConfigurationError, "order must be at least 1", check_grads, agrad.sin, (X,), **bad)
+    fails(OperandError, "a tuple", check_grads, agrad.sin, X)
+    fails(OperandError, "must contain an argument", check_grads, agrad.sin, ())
     wrong = weighed(a=lambda g, weight: 1.001 * g * weight**2)
     check_grads(wrong, (X, Y), rtol=1e-2, order=1)
     check_grads(wrong, (X, Y), atol=1.0, order=1)
