@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import fails, pattern
 
 import agrad
 from agrad import nn
+from agrad.errors import ConfigurationError, OperandError, ShapeError
 
 pytest.importorskip("sklearn")
 pytestmark = pytest.mark.needs("sklearn")
@@ -27,14 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from agrad.sklearn import (
-    MLPClassifier,
-    MLPRegressor,
-    NetworkClassifier,
-    NetworkRegressor,
-    TableClassifier,
-    TableRegressor,
-)
+from agrad import sklearn as ours
 
 ROOT = Path(agrad.__file__).parents[1]
 X, Y = load_iris(return_X_y=True)
@@ -47,12 +42,12 @@ def make(n_features: Any, n_outputs: int) -> nn.Module:
 @pytest.mark.parametrize(
     "estimator",
     [
-        MLPClassifier(max_iter=30),
-        MLPRegressor(max_iter=30),
-        NetworkClassifier(make, lr=0.05, epochs=25),
-        NetworkRegressor(make, lr=0.05, epochs=25),
-        TableClassifier(members=2, hidden_layer_sizes=(16,), epochs=30),
-        TableRegressor(members=2, hidden_layer_sizes=(16,), epochs=40, lr=0.02),
+        ours.MLPClassifier(max_iter=30),
+        ours.MLPRegressor(max_iter=30),
+        ours.NetworkClassifier(make, lr=0.05, epochs=25),
+        ours.NetworkRegressor(make, lr=0.05, epochs=25),
+        ours.TableClassifier(members=2, hidden_layer_sizes=(16,), epochs=30),
+        ours.TableRegressor(members=2, hidden_layer_sizes=(16,), epochs=40, lr=0.02),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -66,6 +61,40 @@ def test_scikit_learn_finds_no_fault(estimator: Any) -> None:
     # those of the network for tables accept no weights of examples
     least = 52 if type(estimator).__name__.startswith("Table") else 58
     assert sum(r["status"] == "passed" for r in results) >= least
+
+
+WRONG: list[tuple[Any, str]] = [
+    (ours.MLPClassifier(activation="gelu"), "activation must be one of"),
+    (ours.MLPClassifier(alpha=-1), "alpha must be a number of at least 0"),
+    (ours.MLPClassifier(beta_1=1.0), "beta_1"),
+    (ours.MLPClassifier(hidden_layer_sizes=(3, 0)), "hidden_layer_sizes: each must be an integer"),
+    (ours.MLPClassifier(max_iter=True), "max_iter must be an integer"),
+    (ours.MLPClassifier(batch_size="all"), "batch_size"),
+    (ours.MLPClassifier(dtype="int8"), "dtype must be"),
+    (ours.MLPClassifier(learning_rate_init=0), "learning_rate_init must be a number above 0"),
+    (ours.NetworkClassifier(), "module must be a Module, or a function of ... got None"),
+    (ours.NetworkClassifier(3), "module must be a Module or a function"),
+    (ours.NetworkClassifier(lambda n, k: 3), "module must return a Module, got int"),
+    (ours.NetworkClassifier(lambda n, k: nn.Linear(n, k + 1)), "shape (n, 3), ... got (128, 4)"),
+    (ours.NetworkClassifier(make, optimizer="best"), "optimizer must be one of adadelta"),
+    (ours.NetworkClassifier(make, loss="mse"), "loss must be a Module or a function"),
+    (ours.NetworkClassifier(make, lr=-1), "lr must be a finite number"),
+    (ours.NetworkClassifier(make, epochs=0), "epochs must be an integer of at least 1, got 0"),
+    (ours.NetworkClassifier(make, callbacks=[3]), "callbacks must be functions"),
+    (ours.TableClassifier(members=0), "members"),
+    (ours.TableClassifier(hidden_layer_sizes=(3, 0)), "hidden_layer_sizes: each must be an integer"),
+    (ours.TableClassifier(dropout=1.5), "dropout"),
+    (ours.TableClassifier(lr=0), "lr must be a number above 0"),
+    (ours.TableClassifier(epochs="all"), "epochs"),
+    (ours.TableClassifier(batch_size=0), "batch_size"),
+    (ours.TableClassifier(n_iter_no_change=0), "n_iter_no_change"),
+]
+
+
+@pytest.mark.parametrize(("model", "text"), WRONG, ids=[text for _, text in WRONG])
+def test_settings_that_make_no_sense_are_named(model: Any, text: str) -> None:
+    fails((ConfigurationError, OperandError, ShapeError), pattern(text), model.fit, X, Y)
+    assert "got (128, 4)" in text or not hasattr(model, "module_")
 
 
 PROGRAM = """
@@ -119,12 +148,15 @@ def test_results_are_of_the_library_of_the_input(library: str) -> None:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "model",
-    [MLPClassifier(max_iter=60, learning_rate_init=0.02, random_state=0), NetworkClassifier(make, lr=0.05, epochs=30)],
-    ids=["MLPClassifier", "NetworkClassifier"],
+    [
+        ours.MLPClassifier(max_iter=60, learning_rate_init=0.02, random_state=0),
+        ours.NetworkClassifier(make, lr=0.05, epochs=30),
+    ],
+    ids=lambda model: type(model).__name__,
 )
 def test_tools_of_scikit_learn_take_the_classifiers(model: Any) -> None:
     assert cross_val_score(make_pipeline(StandardScaler(), model), X, Y, cv=3).min() > 0.85
-    name = "hidden_layer_sizes" if isinstance(model, MLPClassifier) else "batch_size"
+    name = "hidden_layer_sizes" if isinstance(model, ours.MLPClassifier) else "batch_size"
     search = GridSearchCV(model, {name: [8, 16]}, cv=2).fit(X, Y)
     assert search.best_params_[name] in (8, 16) and search.best_score_ > 0.85
     A, b = make_classification(n_samples=120, random_state=0)
@@ -146,7 +178,7 @@ def test_a_missing_scikit_learn_is_named() -> None:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_pickles_go_on_as_the_original_does() -> None:
     joblib = pytest.importorskip("joblib")
-    model = MLPClassifier(max_iter=3, dropout=0.3, random_state=0).fit(X, Y)
+    model = ours.MLPClassifier(max_iter=3, dropout=0.3, random_state=0).fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(model.predict_proba(X), again.predict_proba(X))
     for _ in range(2):

@@ -1,12 +1,8 @@
 """Estimators with the network for tables."""
 
-from typing import Any
-
 import numpy as np
 import pytest
-from refusals import fails
 
-from agrad.errors import ConfigurationError
 from agrad.train import tabular
 
 pytest.importorskip("sklearn")
@@ -57,19 +53,3 @@ def test_several_labels() -> None:
     A, b = make_multilabel_classification(n_samples=90, random_state=0)
     model = TableClassifier(**FEW).fit(A, b)
     assert model.predict(A).shape == b.shape and model.score(A, b) > 0.2
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"members": 0}, "members"),
-        ({"hidden_layer_sizes": (3, 0)}, "hidden_layer_sizes: each must be an integer"),
-        ({"dropout": 1.5}, "dropout"),
-        ({"lr": 0}, "lr must be a number above 0"),
-        ({"epochs": "all"}, "epochs"),
-        ({"batch_size": 0}, "batch_size"),
-        ({"n_iter_no_change": 0}, "n_iter_no_change"),
-    ],
-)
-def test_parameters_out_of_range_are_named(options: dict[str, Any], message: str) -> None:
-    fails(ConfigurationError, message, lambda: TableClassifier(**options).fit(X, Y))
