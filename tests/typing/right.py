@@ -83,6 +83,7 @@ assert_type(agrad.jvp(loss, (w, x), (w, x)), tuple[Tensor, Tensor])
 assert_type(agrad.jvp(loss_and_more, (w, x), (w, x), has_aux=True), tuple[Tensor, Tensor, dict[str, int]])
 assert_type(agrad.hvp(loss, (w, x), (w, x)), Gradients)
 assert_type(agrad.hvp(loss_and_more, (w, x), (w, x), has_aux=True), tuple[Gradients, dict[str, int]])
+assert_type(agrad.linearize(loss, w, x)[0], Tensor)
 assert_type(agrad.linearize(loss, w, x)[1](w, x), Tensor)
 assert_type(agrad.linearize(loss_and_more, w, x, has_aux=True)[2], dict[str, int])
 
