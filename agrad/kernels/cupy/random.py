@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from agrad import philox
+from agrad.kernels.cupy.elementwise import compiled
+from agrad.kernels.cupy.source import THREADS
 from agrad.registry import kernel
-
-_THREADS = 256
 
 SOURCE = """
 extern "C" __global__ void philox4x64(const unsigned int* key, unsigned long long data, unsigned long long data_high,
@@ -28,13 +28,6 @@ extern "C" __global__ void philox4x64(const unsigned int* key, unsigned long lon
   out[4 * i] = c0; out[4 * i + 1] = c1; out[4 * i + 2] = c2; out[4 * i + 3] = c3;
 }
 """
-
-
-@cache
-def _function() -> Any:
-    import cupy
-
-    return cupy.RawKernel(SOURCE, "philox4x64")
 
 
 @cache
@@ -58,7 +51,7 @@ def _words(key: Any, count: int, domain: int = philox.DRAWS, data: int = 0) -> A
             key = cupy.ascontiguousarray(key)
             low, high = np.uint64(data & (2**64 - 1)), np.uint64(data >> 64)
             arguments = (key, low, high, np.uint64(domain), np.int64(blocks), out)
-            _function()((-(-blocks // _THREADS),), (_THREADS,), arguments)
+            compiled(SOURCE, "philox4x64")((-(-blocks // THREADS),), (THREADS,), arguments)
     return out
 
 

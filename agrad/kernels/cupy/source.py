@@ -1,6 +1,7 @@
 """The CUDA source of the fused kernels. It needs neither CuPy nor a GPU."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 
@@ -170,6 +171,18 @@ __device__ inline T reduced(T value, T* scratch, int me, int lane, int width, in
 """
 
 
+def digits_function(axes: int) -> str:
+    """Return the function from the number of an element to its position in a shape."""
+    return f"""
+__device__ inline void digits(long long number, const long long* shape, long long* at) {{
+    for (int a = {axes - 1}; a >= 0; a--) {{
+        at[a] = number % shape[a];
+        number /= shape[a];
+    }}
+}}
+"""
+
+
 def most_parts(parameters: int, shared: int = 0) -> int:
     """Return how many parts with these parameters fit into a kernel's arguments."""
     return (ARGUMENT_BYTES // 8 - shared - 1) // (parameters + 2)
@@ -205,6 +218,7 @@ extern "C" __global__ void {name}({", ".join([f"const {name}_parts parts", "int 
 """
 
 
+@cache
 def joint_update(name: str, real: str, arrays: int) -> tuple[str, int]:
     """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and the most parts.
 
@@ -396,6 +410,7 @@ extern "C" __global__ void cross_entropy_vjp(
 """
 
 
+@cache
 def row_source(real: str, labels: str = "long") -> str:
     """Return the row kernels for ``float`` or ``double``, and a type of labels."""
     # a typedef, because a macro would change the T of every template in the CUDA headers

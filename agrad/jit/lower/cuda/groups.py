@@ -16,12 +16,12 @@ from agrad.engine.operation import Operation
 from agrad.jit.lower.cuda.elements import packed_strides
 from agrad.jit.lower.cuda.rows import Layout, RowSource
 from agrad.jit.lower.cuda.source import PACK_BYTES, GroupSource, Source
-from agrad.jit.lower.cuda.streams import module, result_array
+from agrad.jit.lower.cuda.streams import result_array
 from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import best_split, whole_row_splits
 from agrad.jit.program import Instruction, Program, Variable
-from agrad.kernels.cupy.elementwise import Part, launch_parts
+from agrad.kernels.cupy.elementwise import Part, compiled, launch_parts
 from agrad.kernels.cupy.source import THREADS
 
 
@@ -85,10 +85,9 @@ def _joint_launch(sources: Sequence[GroupSource]) -> Launch:
             for arguments, into, grid in zip(more, (parts, ends), (source.blocks, source.finishers), strict=True):
                 if grid:
                     into.append((arguments, source.size, grid))
-        kernels = module(text)
-        launch_parts(kernels.get_function(first.name), count, parts)
+        launch_parts(compiled(text, first.name), count, parts)
         if ends:
-            launch_parts(kernels.get_function("finish"), count, ends)
+            launch_parts(compiled(text, "finish"), count, ends)
         return tuple(found)
 
     return run
@@ -100,10 +99,9 @@ def _row_launch(source: RowSource) -> Launch:
 
     def run(given: Sequence[Any], flags: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
         made, arguments, ends = _arguments(source, list(given), *flags)
-        kernels = module(text)
-        kernels.get_function(source.name)((source.blocks,), (source.threads,), tuple(arguments))
+        compiled(text, source.name)((source.blocks,), (source.threads,), tuple(arguments))
         if source.finishers:
-            kernels.get_function("finish")((source.finishers,), (THREADS,), tuple(ends))
+            compiled(text, "finish")((source.finishers,), (THREADS,), tuple(ends))
         return tuple([made[v] for v in source.program.outputs])
 
     return run
