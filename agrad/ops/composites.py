@@ -49,7 +49,8 @@ array([0., 0., 1.])
 )
 
 
-def _sigmoid(xp: Any, x: Any, /) -> Any:
+def logistic(xp: Any, x: Any, /) -> Any:
+    """Return the definition of ``sigmoid`` and of ``special.expit``."""
     x = floated(xp, x)
     # the exponential of a negative real part never overflows, and keeps the relative precision of both tails
     if is_complex(x.dtype):
@@ -64,7 +65,7 @@ def _sigmoid(xp: Any, x: Any, /) -> Any:
 sigmoid = elementwise(
     "sigmoid",
     lambda g, y: g * (y * (1 - y)),
-    forward=_sigmoid,
+    forward=logistic,
     no_alias=True,
     doc="Return the logistic function 1 / (1 + exp(-x)) of each element.",
     example="""

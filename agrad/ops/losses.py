@@ -30,6 +30,19 @@ def _is_class(xp: Any, x: Any, labels: Any) -> Any:
     return xp.reshape(xp.astype(labels, classes.dtype), (-1, 1)) == classes
 
 
+def _of_labels(xp: Any, x: Any, labels: Any) -> Any:
+    """Return the elements in the columns of the rows' labels."""
+    return xp.sum(xp.where(_is_class(xp, x, labels), x, xp.zeros_like(x)), axis=1)
+
+
+def _losses(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Return the losses for each class as the label, and logsumexp(x), both with two axes."""
+    m = xp.max(x, axis=1, keepdims=True)
+    rest = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
+    # m - x first: added to a large m, the logarithm would be rounded away
+    return (m - x) + rest, rest + m
+
+
 @public
 @primitive(out=("loss", "lse"), constant="labels", no_alias=True, rule_traits={"vjp:x": {"no_alias": True}})
 def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
@@ -64,11 +77,8 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
     """
     check_real("cross_entropy", x)
     _check_labels(labels, x.shape[1])
-    m = xp.max(x, axis=1, keepdims=True)
-    rest = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
-    # m - x first: added to a large m, the logarithm would be rounded away
-    picked = xp.sum(xp.where(_is_class(xp, x, labels), (m - x) + rest, xp.zeros_like(x)), axis=1)
-    return picked, xp.reshape(rest + m, (x.shape[0],))
+    losses, lse = _losses(xp, x)
+    return _of_labels(xp, losses, labels), xp.reshape(lse, (x.shape[0],))
 
 
 def _probabilities(xp: Any, x: Any, lse: Any) -> Any:
@@ -93,8 +103,7 @@ def softmax_cross_entropy_vjp(xp: Any, g_loss: Any, g_lse: Any, x: Any, labels: 
 def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) -> Any:
     p = _probabilities(xp, x, lse)
     t_lse = xp.sum(t * p, axis=1)
-    picked = xp.sum(xp.where(_is_class(xp, x, labels), t, xp.zeros_like(t)), axis=1)
-    return t_lse - picked, t_lse
+    return t_lse - _of_labels(xp, t, labels), t_lse
 
 
 # ------------------------------------------------------------------ with the reduction
@@ -123,9 +132,8 @@ def cross_entropy_p(
     xp: Any, x: Any, labels: Any, /, *, ignore: int | None, smoothing: float, reduction: Reduction
 ) -> Any:
     """Return losses, or their sum or mean, and the number that it was divided by."""
-    m = xp.max(x, axis=1, keepdims=True)
-    losses = (m - x) + xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
-    found = xp.sum(xp.where(_is_class(xp, x, labels), losses, xp.zeros_like(x)), axis=1)
+    losses, _ = _losses(xp, x)
+    found = _of_labels(xp, losses, labels)
     if smoothing:
         found = (1 - smoothing) * found + smoothing * (xp.sum(losses, axis=1) / x.shape[1])
     return _reduced(xp, found, _kept_rows(xp, labels, ignore), reduction)
@@ -257,7 +265,9 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean")
         if kind not in ("signed integer", "unsigned integer"):
             raise DtypeError(f"cross_entropy: labels of shape {lead} must have an integer dtype, got {kind}")
         fused = loss_by_kernel(logits, labels, reduction)
-        return loss_of_labels(logits, labels, reduction) if fused is None else fused
+        if fused is not None:
+            return fused
+        loss = losses_of_labels(logits, labels)
     else:
         raise ShapeError(
             f"cross_entropy: labels must be class labels of shape {lead} or probabilities of shape {shape} for logits "
@@ -266,15 +276,13 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean")
     return loss if reduction == "none" else mean(loss) if reduction == "mean" else sum_(loss)
 
 
-def loss_of_labels(logits: Any, labels: Any, reduction: Reduction) -> Any:
-    """Return the cross entropy of logits of shape (..., c) with labels (...)."""
-    shape = logits.shape
-    if len(shape) != 2:
-        logits, labels = reshape(logits, (-1, shape[-1])), reshape(labels, (-1,))
-    loss = softmax_cross_entropy(logits, labels)[0]
-    if len(shape) != 2:
-        loss = reshape(loss, tuple(shape[:-1]))
-    return loss if reduction == "none" else mean(loss) if reduction == "mean" else sum_(loss)
+def losses_of_labels(logits: Any, labels: Any) -> Any:
+    """Return the cross entropies of logits of shape (..., c) with labels (...)."""
+    lead = tuple(labels.shape)
+    if len(lead) == 1:
+        return softmax_cross_entropy(logits, labels)[0]
+    rows = reshape(logits, (-1, logits.shape[-1])), reshape(labels, (-1,))
+    return reshape(softmax_cross_entropy(*rows)[0], lead)
 
 
 def _check_labels(labels: Any, classes: int) -> None:
