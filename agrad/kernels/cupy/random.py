@@ -1,13 +1,12 @@
 """Random numbers for CuPy, from one CUDA kernel that reads the key on the device."""
 
 import math
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from agrad import philox
-from agrad.kernels.cupy.elementwise import compiled
+from agrad.kernels.cupy.elementwise import compiled, elementwise_kernel
 from agrad.kernels.cupy.source import THREADS
 from agrad.registry import kernel
 
@@ -28,16 +27,6 @@ extern "C" __global__ void philox4x64(const unsigned int* key, unsigned long lon
   out[4 * i] = c0; out[4 * i + 1] = c1; out[4 * i + 2] = c2; out[4 * i + 3] = c3;
 }
 """
-
-
-@cache
-def _scaled() -> Any:
-    import cupy
-
-    return cupy.ElementwiseKernel(
-        "uint64 word, int32 shift, T offset, T scale", "T out", "out = ((T)(word >> shift) + offset) * scale",
-        "agrad_uniform",
-    )  # fmt: skip
 
 
 def _words(key: Any, count: int, domain: int = philox.DRAWS, data: int = 0) -> Any:
@@ -83,7 +72,7 @@ def uniform(key: Any, *, shape: tuple[int, ...], dtype: str, interior: bool) -> 
     words = _words(key, n)
     with key.device:
         out = cupy.empty(shape, dtype)
-        _scaled()(words[:n].reshape(shape), np.int32(shift), kind(offset), kind(scale), out)
+        elementwise_kernel("uniform")(words[:n].reshape(shape), np.int32(shift), kind(offset), kind(scale), out)
     return out
 
 

@@ -16,6 +16,15 @@ class Elementwise(NamedTuple):
     body: str
 
 
+_DIVISION = """
+    // The remainder is exact and has the sign of x2; the quotient is the integer nearest to (x1 - r) / x2.
+    T r = fmod(x1, x2), q = (x1 - r) / x2;
+    if (r != 0 && (r < 0) != (x2 < 0)) { r += x2; q -= 1; }
+    if (r == 0) r = copysign(T(0), x2);
+    q = q == 0 ? copysign(T(0), x1 / x2) : rint(q);
+    if (x2 == 0) q = x1 / x2;
+"""
+
 ELEMENTWISE = {
     # the bits of a float32 x rounded to a narrow dtype, to nearest even; all NaNs get the same bits
     "to_bfloat16": Elementwise(
@@ -47,6 +56,12 @@ ELEMENTWISE = {
             bits |= (unsigned int)(y[row * columns + first + k] > T(0)) << k;
         mask = bits;
         """,
+    ),
+    "floor_divide": Elementwise("T x1, T x2", "T out", f"{_DIVISION} out = q;"),
+    "remainder": Elementwise("T x1, T x2", "T out", f"{_DIVISION} out = r;"),
+    # random words as numbers
+    "uniform": Elementwise(
+        "uint64 word, int32 shift, T offset, T scale", "T out", "out = (T(word >> shift) + offset) * scale;"
     ),
     "relu": Elementwise("T x", "T out", "out = x <= T(0) ? T(0) : x;"),
     "relu_vjp": Elementwise("T g, T y", "T out", "out = y > T(0) ? g : T(0);"),
