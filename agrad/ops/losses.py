@@ -265,9 +265,7 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean")
         if kind not in ("signed integer", "unsigned integer"):
             raise DtypeError(f"cross_entropy: labels of shape {lead} must have an integer dtype, got {kind}")
         fused = loss_by_kernel(logits, labels, reduction)
-        if fused is not None:
-            return fused
-        loss = losses_of_labels(logits, labels)
+        return loss_of_labels(logits, labels, reduction) if fused is None else fused
     else:
         raise ShapeError(
             f"cross_entropy: labels must be class labels of shape {lead} or probabilities of shape {shape} for logits "
@@ -276,13 +274,15 @@ def cross_entropy(logits: Any, labels: Any, /, *, reduction: Reduction = "mean")
     return loss if reduction == "none" else mean(loss) if reduction == "mean" else sum_(loss)
 
 
-def losses_of_labels(logits: Any, labels: Any) -> Any:
-    """Return the cross entropies of logits of shape (..., c) with labels (...)."""
-    lead = tuple(labels.shape)
-    if len(lead) == 1:
-        return softmax_cross_entropy(logits, labels)[0]
-    rows = reshape(logits, (-1, logits.shape[-1])), reshape(labels, (-1,))
-    return reshape(softmax_cross_entropy(*rows)[0], lead)
+def loss_of_labels(logits: Any, labels: Any, reduction: Reduction) -> Any:
+    """Return the cross entropy of logits of shape (..., c) with labels (...)."""
+    shape = logits.shape
+    if len(shape) != 2:
+        logits, labels = reshape(logits, (-1, shape[-1])), reshape(labels, (-1,))
+    loss = softmax_cross_entropy(logits, labels)[0]
+    if len(shape) != 2:
+        loss = reshape(loss, tuple(shape[:-1]))
+    return loss if reduction == "none" else mean(loss) if reduction == "mean" else sum_(loss)
 
 
 def _check_labels(labels: Any, classes: int) -> None:

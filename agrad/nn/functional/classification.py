@@ -8,7 +8,7 @@ import agrad
 from agrad.errors import ConfigurationError, DtypeError, IndexRangeError, OperandError, ShapeError
 from agrad.nn.functional.losses import Reduction, check_reduction, reduced
 from agrad.nn.functional.real import of_array, real_only
-from agrad.ops.losses import loss_by_kernel, losses_of_labels
+from agrad.ops.losses import loss_by_kernel, loss_of_labels
 
 __all__ = ["cross_entropy", "nll_loss"]
 
@@ -195,8 +195,8 @@ def cross_entropy(
     kept = _kept(target, ignore_index)
     if weight is None and not label_smoothing:
         if kept is None:
-            return reduced("cross_entropy", losses_of_labels(logits, target), reduction)
-        losses = losses_of_labels(logits, agrad.where(kept, target, 0))
+            return loss_of_labels(logits, target, reduction)
+        losses = loss_of_labels(logits, agrad.where(kept, target, 0), "none")
         return _averaged("cross_entropy", agrad.where(kept, losses, 0.0), agrad.astype(kept, losses.dtype), reduction)
     labels = target if kept is None else agrad.where(kept, target, 0)
     _in_range("cross_entropy", labels, logits.shape[-1])
