@@ -101,8 +101,7 @@ def softmax_cross_entropy_vjp(xp: Any, g_loss: Any, g_lse: Any, x: Any, labels: 
 
 @softmax_cross_entropy.jvp("x")
 def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) -> Any:
-    p = _probabilities(xp, x, lse)
-    t_lse = xp.sum(t * p, axis=1)
+    t_lse = xp.sum(t * _probabilities(xp, x, lse), axis=1)
     return t_lse - _of_labels(xp, t, labels), t_lse
 
 
