@@ -36,7 +36,7 @@ def _of_labels(xp: Any, x: Any, labels: Any) -> Any:
 
 
 def _losses(xp: Any, x: Any) -> tuple[Any, Any]:
-    """Return the losses for each class as the label, and logsumexp(x), both with two axes."""
+    """Return the losses for each class as the label, and logsumexp(x)."""
     m = xp.max(x, axis=1, keepdims=True)
     rest = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
     # m - x first: added to a large m, the logarithm would be rounded away

@@ -77,7 +77,7 @@ def body_of(instruction: Instruction) -> Program | None:
 
 
 def _definition(instruction: Instruction) -> tuple[Trace, Any]:
-    """Return the trace of an instruction's definition, and its result, None if it needs more than shapes."""
+    """Return the trace and result of a definition, None if it needs values."""
     trace = Shapes(instruction.name)
 
     def given(v: Any) -> Any:

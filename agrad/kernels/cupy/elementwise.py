@@ -27,20 +27,20 @@ def are_of_one_dtype(first: Raw, *others: Raw) -> bool:
 
 @cache
 def compiled(text: str, name: str) -> Any:
-    """Return a kernel of a CUDA source. A device compiles the source once for all its kernels."""
+    """Return a kernel of a CUDA source, which a device compiles once."""
     import cupy
 
     return cupy.RawKernel(text, name, options=("-std=c++17",))
 
 
 def launch_over(size: int, kernel: Any, *arguments: Any) -> None:
-    """Launch a kernel whose threads share ``size`` elements, which is its last argument."""
+    """Launch a kernel whose threads share ``size`` elements, its last argument."""
     kernel((min(-(-size // THREADS), MOST_BLOCKS),), (THREADS,), (*arguments, np.int64(size)))
 
 
 @cache
 def elementwise_kernel(name: str, by_value: bool | None = None) -> Any:
-    """Return the CuPy kernel for an entry of ``ELEMENTWISE``, or for its ``masked`` rule."""
+    """Return the kernel of an entry of ``ELEMENTWISE``, or its ``masked`` rule."""
     import cupy
 
     source = ELEMENTWISE[name] if by_value is None else masked(name, by_value)
