@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from agrad.backends import backend_of_type
 from agrad.dtypes import dtype_name
 from agrad.engine.operation import Operation
@@ -36,6 +38,16 @@ class Variable:
     @property
     def on_host(self) -> bool:
         return self.kind is None
+
+    @property
+    def on_numpy(self) -> bool:
+        """Return True for a NumPy array or scalar."""
+        return self.kind is not None and issubclass(self.kind, (np.ndarray, np.generic))
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the elements of an array."""
+        return int(self.size * np.dtype(self.dtype).itemsize)
 
     def twin(self) -> "Variable":
         """Return another variable of the same shape, dtype and type."""
@@ -215,6 +227,15 @@ class Program:
         for instruction in self.instructions:
             found += instruction.reads()
         return Counter(found)
+
+    @cached_property
+    def readers(self) -> dict[Variable, list[int]]:
+        """The numbers of the instructions that read each variable."""
+        found: dict[Variable, list[int]] = {}
+        for i, instruction in enumerate(self.instructions):
+            for v in instruction.reads():
+                found.setdefault(v, []).append(i)
+        return found
 
     @cached_property
     def makers(self) -> dict[Variable, int]:

@@ -15,6 +15,7 @@ from agrad.errors import DtypeError
 from agrad.ops.definition import elementwise, primitive, public_of_array
 from agrad.ops.elementwise import add
 from agrad.ops.shared import Axes, axes_of, axis_of, floated, keep
+from agrad.ops.special.entropy_forms import expit
 from agrad.ops.special.normal import erfc
 from agrad.registry import public
 from agrad.shapes import size
@@ -51,13 +52,10 @@ array([0., 0., 1.])
 
 def _sigmoid(xp: Any, x: Any, /) -> Any:
     x = floated(xp, x)
-    # the exponential of a negative real part never overflows, and keeps the relative precision of both tails
-    if is_complex(x.dtype):
-        right = xp.real(x) >= 0
-        z = xp.exp(xp.where(right, -x, x))
-    else:
-        right = x >= 0
-        z = xp.exp(-xp.abs(x))
+    if not is_complex(x.dtype):
+        return expit(xp, x)
+    right = xp.real(x) >= 0
+    z = xp.exp(xp.where(right, -x, x))
     return xp.where(right, xp.ones_like(z), z) / (1 + z)
 
 

@@ -30,6 +30,19 @@ def _is_class(xp: Any, x: Any, labels: Any) -> Any:
     return xp.reshape(xp.astype(labels, classes.dtype), (-1, 1)) == classes
 
 
+def _of_labels(xp: Any, x: Any, labels: Any) -> Any:
+    """Return the elements in the columns of the rows' labels."""
+    return xp.sum(xp.where(_is_class(xp, x, labels), x, xp.zeros_like(x)), axis=1)
+
+
+def _losses(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Return the losses for each class as the label, and logsumexp(x)."""
+    m = xp.max(x, axis=1, keepdims=True)
+    rest = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
+    # m - x first: added to a large m, the logarithm would be rounded away
+    return (m - x) + rest, rest + m
+
+
 @public
 @primitive(out=("loss", "lse"), constant="labels", no_alias=True, rule_traits={"vjp:x": {"no_alias": True}})
 def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
@@ -64,11 +77,8 @@ def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
     """
     check_real("cross_entropy", x)
     _check_labels(labels, x.shape[1])
-    m = xp.max(x, axis=1, keepdims=True)
-    rest = xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
-    # m - x first: added to a large m, the logarithm would be rounded away
-    picked = xp.sum(xp.where(_is_class(xp, x, labels), (m - x) + rest, xp.zeros_like(x)), axis=1)
-    return picked, xp.reshape(rest + m, (x.shape[0],))
+    losses, lse = _losses(xp, x)
+    return _of_labels(xp, losses, labels), xp.reshape(lse, (x.shape[0],))
 
 
 def _probabilities(xp: Any, x: Any, lse: Any) -> Any:
@@ -91,10 +101,8 @@ def softmax_cross_entropy_vjp(xp: Any, g_loss: Any, g_lse: Any, x: Any, labels: 
 
 @softmax_cross_entropy.jvp("x")
 def softmax_cross_entropy_jvp(xp: Any, t: Any, x: Any, labels: Any, lse: Any) -> Any:
-    p = _probabilities(xp, x, lse)
-    t_lse = xp.sum(t * p, axis=1)
-    picked = xp.sum(xp.where(_is_class(xp, x, labels), t, xp.zeros_like(t)), axis=1)
-    return t_lse - picked, t_lse
+    t_lse = xp.sum(t * _probabilities(xp, x, lse), axis=1)
+    return t_lse - _of_labels(xp, t, labels), t_lse
 
 
 # ------------------------------------------------------------------ with the reduction
@@ -123,9 +131,8 @@ def cross_entropy_p(
     xp: Any, x: Any, labels: Any, /, *, ignore: int | None, smoothing: float, reduction: Reduction
 ) -> Any:
     """Return losses, or their sum or mean, and the number that it was divided by."""
-    m = xp.max(x, axis=1, keepdims=True)
-    losses = (m - x) + xp.log(xp.sum(xp.exp(x - m), axis=1, keepdims=True))
-    found = xp.sum(xp.where(_is_class(xp, x, labels), losses, xp.zeros_like(x)), axis=1)
+    losses, _ = _losses(xp, x)
+    found = _of_labels(xp, losses, labels)
     if smoothing:
         found = (1 - smoothing) * found + smoothing * (xp.sum(losses, axis=1) / x.shape[1])
     return _reduced(xp, found, _kept_rows(xp, labels, ignore), reduction)

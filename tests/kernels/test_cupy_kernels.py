@@ -38,7 +38,7 @@ def loop(name: str, kernel: Elementwise) -> str:
 @pytest.mark.parametrize("real", ["float", "double"])
 def test_the_text_is_cuda(tmp_path: Path, real: str) -> None:
     types = "typedef long long int64;\ntypedef unsigned int uint32;\ntypedef unsigned short uint16;\n"
-    types += "typedef unsigned char uint8;\n"
+    types += "typedef unsigned char uint8;\ntypedef unsigned long long uint64;\ntypedef int int32;\n"
     guarded = [loop(f"{name}_{k}", masked(name, k)) for name in ("product", "tanh_vjp") for k in (False, True)]
     text = row_source(real) + types + "".join([loop(*pair) for pair in ELEMENTWISE.items()] + guarded)
     assert ptx(text, tmp_path).count(".entry") == len(ELEMENTWISE) + 9

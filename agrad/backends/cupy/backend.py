@@ -22,7 +22,7 @@ from agrad.backends.cupy.streams import Handover, synchronize
 from agrad.backends.indexing import host_index
 from agrad.backends.numpy.backend import ALONE
 from agrad.kernels.cupy import convolution  # noqa: F401 - as the package does, this files kernels
-from agrad.kernels.cupy.elementwise import JOINT
+from agrad.kernels.cupy.elementwise import JOINT, elementwise_kernel
 from agrad.registry import namespace_kernels
 from agrad.shapes import fill_index
 
@@ -116,23 +116,7 @@ def _on_device(name: str) -> Callable[..., Any]:
     return create
 
 
-_DIVISION = """
-    // The remainder is exact and has the sign of x2; the quotient is the integer nearest to (x1 - r) / x2.
-    T r = fmod(x1, x2), q = (x1 - r) / x2;
-    if (r != 0 && (r < 0) != (x2 < 0)) { r += x2; q -= 1; }
-    if (r == 0) r = copysign(T(0), x2);
-    q = q == 0 ? copysign(T(0), x1 / x2) : rint(q);
-    if (x2 == 0) q = x1 / x2;
-"""
-
-
-@cache
-def _division(result: str) -> Any:
-    name = {"q": "agrad_floor_divide", "r": "agrad_remainder"}[result]
-    return cupy.ElementwiseKernel("T x1, T x2", "T out", f"{_DIVISION} out = {result};", name)
-
-
-def _divided(name: str, result: str) -> Callable[..., Any]:
+def _divided(name: str) -> Callable[..., Any]:
     """Return ``floor_divide`` or ``remainder`` for floats, as the standard defines them.
 
     The CuPy functions round the quotient first.
@@ -145,7 +129,7 @@ def _divided(name: str, result: str) -> Callable[..., Any]:
             return function(x1, x2)
         wide = np.result_type(dtype, np.float32)
         x1, x2 = (x.astype(wide, copy=False) if hasattr(x, "astype") else wide.type(x) for x in (x1, x2))
-        return _division(result)(x1, x2).astype(dtype, copy=False)
+        return elementwise_kernel(name)(x1, x2).astype(dtype, copy=False)
 
     divide.__name__ = name
     return divide
@@ -230,8 +214,8 @@ _XP = vocabulary(
     from_parts=from_parts,
     **namespace_kernels("cupy"),
     special=special_functions.CUPY,
-    floor_divide=_divided("floor_divide", "q"),
-    remainder=_divided("remainder", "r"),
+    floor_divide=_divided("floor_divide"),
+    remainder=_divided("remainder"),
     **{name: _on_device(name) for name in _CREATION},
 )
 vars(_XP.linalg).update(

@@ -117,7 +117,7 @@ def lower_xla(program: Program) -> Compiled:
         kinds = program.notes["results"]
         # NumPy views of JAX arrays are read-only, so small results are copied
         takes = [_kept if i in kept else np.array if kind is np.ndarray else _scalar for i, kind in enumerate(kinds)]
-        large = [i for i, v in enumerate(program.outputs) if takes[i] is np.array and _bytes(v) >= LARGE]
+        large = [i for i, v in enumerate(program.outputs) if takes[i] is np.array and v.nbytes >= LARGE]
         constants = list(split.body.constants.values())
         if program.notes.get("checked"):
             _check_operations(jax, compiled, split.body)
@@ -208,10 +208,6 @@ def _owned(x: Any, used: set[int]) -> np.ndarray:
 
 def _address(x: np.ndarray) -> int:
     return int(x.__array_interface__["data"][0])
-
-
-def _bytes(v: Variable) -> int:
-    return v.size * np.dtype(v.dtype).itemsize
 
 
 def _scalar(x: Any) -> Any:

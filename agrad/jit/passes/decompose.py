@@ -60,19 +60,11 @@ def body_of(instruction: Instruction) -> Program | None:
     operation = instruction.operation
     arrays = list(dict.fromkeys(instruction.reads()))
     kinds = {v.kind for v in arrays}
-    on_numpy = all(map(_is_numpys, arrays))
+    on_numpy = all(v.on_numpy for v in arrays)
     if operation.outputs is not None or not arrays or not (on_numpy or (len(kinds) == 1 and None not in kinds)):
         return None
-    trace = Shapes(instruction.name)
-    given = {v: wrap(filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays}
-    values = tuple([given[v] if isinstance(v, Variable) else v for v in instruction.operands])
-    try:
-        out = operation.decomposed(namespace, values, dict(instruction.settings))
-    except (_Unknown, TracedValueError):
-        return None
-    finally:
-        trace.closed = True
-    if not isinstance(out, Tensor) or out.node is None or out.node in given:
+    trace, out = _definition(instruction)
+    if not isinstance(out, Tensor) or out.node is None or out.node in arrays:
         return None
     constants = {variable: raw for raw, variable in trace.constants.values()}
     if not on_numpy:
@@ -84,9 +76,25 @@ def body_of(instruction: Instruction) -> Program | None:
     return without_broadcasts(body) if constants else body
 
 
-def _is_numpys(v: Variable) -> bool:
-    """Return True for NumPy arrays and scalars."""
-    return v.kind is not None and issubclass(v.kind, (np.ndarray, np.generic))
+def _definition(instruction: Instruction) -> tuple[Trace, Any]:
+    """Return the trace and result of a definition, None if it needs values."""
+    trace = Shapes(instruction.name)
+
+    def given(v: Any) -> Any:
+        return wrap(filled(np.ones(1, v.dtype), v.shape), trace, v) if isinstance(v, Variable) else v
+
+    settings = {
+        # any number at which no formula branches
+        name: TracedNumber(0.5, trace, v) if isinstance(v, Variable) and v.on_host and name != "donate" else v
+        for name, v in instruction.settings.items()
+    }
+    try:
+        out = instruction.operation.decomposed(namespace, tuple(map(given, instruction.operands)), settings)
+    except (_Unknown, TracedValueError):
+        out = None
+    finally:
+        trace.closed = True
+    return trace, out
 
 
 def in_place_of(instruction: Instruction, body: Program) -> list[Instruction]:
@@ -138,14 +146,10 @@ def _parts(instruction: Instruction, minimum: int, fits: Test) -> Program | None
     """
     is_product = instruction.operation.kind == "product"
     arrays = [v for v in (*(() if is_product else instruction.reads()), *instruction.results) if not v.on_host]
-    if max(map(_bytes, arrays), default=0) < minimum:
+    if max([v.nbytes for v in arrays], default=0) < minimum:
         return None
     body = body_of(instruction)
     return body if body is not None and all(map(fits, body.instructions)) else None
-
-
-def _bytes(x: Variable) -> int:
-    return x.size * np.dtype(x.dtype).itemsize
 
 
 def _is_of_rows(part: Instruction) -> bool:
@@ -231,15 +235,9 @@ def _group(instruction: Instruction) -> list[Instruction] | None:
     alike = all(isinstance(v, Variable) and (v.shape, v.dtype) == (first.shape, first.dtype) for v in arrays)
     if not alike or not first.size or np.dtype(first.dtype).char not in "fd":
         return None
-    trace = Shapes(instruction.name)
-    values = [wrap(filled(np.ones(1, v.dtype), v.shape), trace, v) for v in arrays]
-    settings = {
-        # any number at which no formula branches
-        name: TracedNumber(0.5, trace, v) if isinstance(v, Variable) and name != "donate" else v
-        for name, v in instruction.settings.items()
-    }
-    found = operation.decomposed(namespace, tuple(values), settings)
-    trace.closed = True
+    trace, found = _definition(instruction)
+    if found is None:
+        return None
     on_host = [part for part in trace.instructions if part.on_host]
     members = [part for part in trace.instructions if not part.on_host]
     made = {v for part in members for v in part.results}

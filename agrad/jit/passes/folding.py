@@ -20,7 +20,7 @@ from agrad.engine.operation import Operation
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.engine.tensor import Tensor, wrap
 from agrad.jit.passes.aliasing import Aliases, aliases_of, overwritten
-from agrad.jit.program import Instruction, Program, Variable
+from agrad.jit.program import FunctionOperation, Instruction, Program, Variable
 from agrad.registry import KERNELS, PRIMITIVES, Kernel
 
 SMALLER = 4
@@ -76,22 +76,8 @@ class LazyGradient(NamedTuple):
         return lambda: wrap(self.operation.evaluate((a, b), {}), GLOBAL_TAPE)
 
 
-class Copy(Operation):
-    """A new array with the elements of another."""
-
-    name = "copy"
-    no_alias = True
-
-    def evaluate(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        """Copy a NumPy array."""
-        return np.array(args[0])
-
-    def function_of(self, kind: type | None) -> Callable[..., Any]:
-        """See ``Operation.function_of``."""
-        return np.array
-
-
-COPY = Copy()
+COPY = FunctionOperation("copy", np.array)
+COPY.no_alias = True
 
 
 def folded(backend: str) -> Callable[[Program], Program]:

@@ -6,7 +6,6 @@ the leading axes, and the group may contain reductions over other axes and end i
 and can be interpreted.
 """
 
-import functools
 import math
 from collections.abc import Callable, Mapping
 from itertools import chain
@@ -274,15 +273,6 @@ class _Grouping:
         self.open: list[_Open] = []
         self.leaving = {v for v in program.outputs if isinstance(v, Variable)}
 
-    @functools.cached_property
-    def uses(self) -> dict[Variable, list[Instruction]]:
-        """Return the instructions that read each variable."""
-        found: dict[Variable, list[Instruction]] = {}
-        for instruction in self.program.instructions:
-            for v in set(instruction.reads()):
-                found.setdefault(v, []).append(instruction)
-        return found
-
     def _is_large(self, instruction: Instruction) -> bool:
         """Return False if a group cannot begin with an instruction: its arrays are small."""
         if not works_by_element(instruction) and reduction_of(instruction) is None:
@@ -352,9 +342,11 @@ class _Grouping:
         if len(group.members) == 1 and stays:
             self.done += group.members
             return
-        members = set(map(id, group.members))
+        members, program = set(map(id, group.members)), self.program
         outputs = [
-            v for v in group.made if v in self.leaving or any(id(user) not in members for user in self.uses.get(v, ()))
+            v
+            for v in group.made
+            if v in self.leaving or any(id(program.instructions[k]) not in members for k in program.readers.get(v, ()))
         ]
         flags = {v: False for i in group.members for v in i.settings.values() if isinstance(v, Variable)}
         kept = [i.replaced(flags) for i in group.members]

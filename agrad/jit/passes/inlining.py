@@ -65,10 +65,7 @@ class _Inlining:
 
     def __init__(self, program: Program, accepts: Accepts, view_of: Callable[[Instruction, Any], Any]) -> None:
         self.program, self.instructions, self.aliases = program, list(program.instructions), aliases_of(program)
-        self.readers: dict[Any, list[int]] = {}
-        for at, instruction in enumerate(self.instructions):
-            for v in set(instruction.reads()):
-                self.readers.setdefault(v, []).append(at)
+        self.readers: dict[Any, list[int]] = {v: list(found) for v, found in program.readers.items()}
         for v in program.outputs:
             self.readers.setdefault(v if isinstance(v, Variable) else None, []).append(len(self.instructions))
         self.writes = [at for at, i in enumerate(self.instructions) if overwritten(i)]

@@ -1,4 +1,4 @@
-"""Launches of elementwise kernels of CuPy, which compile on first use."""
+"""Launches of kernels on CuPy, which compile on first use."""
 
 import struct
 import threading
@@ -12,14 +12,39 @@ from agrad.kernels.cupy.source import CHUNK, ELEMENTWISE, THREADS, joint_update,
 
 Raw = Any
 
+C_TYPES = {"f": "float", "d": "double"}
+"""The C types of the elements of arrays, by the characters of their dtypes."""
+
+MOST_BLOCKS = 1 << 16
+"""The most blocks of a launch over elements."""
+
+
+def are_of_one_dtype(first: Raw, *others: Raw) -> bool:
+    """Return True for arrays of float32 or float64, none of them empty."""
+    dtype = first.dtype
+    return dtype.char in C_TYPES and all(a.dtype == dtype and a.size > 0 for a in (first, *others))
+
 
 @cache
-def elementwise_kernel(name: str) -> Any:
-    """Return the CuPy kernel for an entry of ``ELEMENTWISE``."""
+def compiled(text: str, name: str) -> Any:
+    """Return a kernel of a CUDA source, which a device compiles once."""
     import cupy
 
-    source = ELEMENTWISE[name]
-    return cupy.ElementwiseKernel(source.inputs, source.outputs, source.body, f"agrad_{name}")
+    return cupy.RawKernel(text, name, options=("-std=c++17",))
+
+
+def launch_over(size: int, kernel: Any, *arguments: Any) -> None:
+    """Launch a kernel whose threads share ``size`` elements, its last argument."""
+    kernel((min(-(-size // THREADS), MOST_BLOCKS),), (THREADS,), (*arguments, np.int64(size)))
+
+
+@cache
+def elementwise_kernel(name: str, by_value: bool | None = None) -> Any:
+    """Return the kernel of an entry of ``ELEMENTWISE``, or its ``masked`` rule."""
+    import cupy
+
+    source = ELEMENTWISE[name] if by_value is None else masked(name, by_value)
+    return cupy.ElementwiseKernel(*source, f"agrad_{name}{'' if by_value is None else '_masked'}")
 
 
 def on_each(name: str, x: Raw, *others: Any) -> Any:
@@ -28,21 +53,13 @@ def on_each(name: str, x: Raw, *others: Any) -> Any:
         return elementwise_kernel(name)(x, *others)
 
 
-@cache
-def _masked_kernel(name: str, by_value: bool) -> Any:
-    import cupy
-
-    inputs, outputs, body = masked(name, by_value)
-    return cupy.ElementwiseKernel(inputs, outputs, body, f"agrad_{name}_masked")
-
-
 def on_used(name: str, used: Any, g: Any, *others: Any) -> Any:
     """Launch a rule that returns 0 instead of infinity or NaN for unused elements.
 
     used: Booleans, or None if elements with the cotangent 0 are unused.
     """
     with g.device:
-        return _masked_kernel(name, used is None)(*(() if used is None else (used,)), g, *others)
+        return elementwise_kernel(name, used is None)(*(() if used is None else (used,)), g, *others)
 
 
 Part = tuple[Sequence[Any], int, int]
@@ -66,18 +83,6 @@ def launch_parts(kernel: Any, most: int, parts: Sequence[Part], shared: Sequence
     kernel((first,), (THREADS,), (table.view(f"V{table.nbytes}"), np.int32(len(parts)), *shared))
 
 
-@cache
-def _joint_kernel(name: str, char: str, device: int, arrays: int) -> tuple[Any, int]:
-    """Return the kernel over parts, compiled for a device, and the maximum number of parts."""
-    import cupy
-
-    text, most = joint_update(name, {"f": "float", "d": "double"}[char], arrays)
-    kernel = cupy.RawKernel(text, f"agrad_{name}_parts")
-    with cupy.cuda.Device(device):
-        kernel.compile()
-    return kernel, most
-
-
 class Joint(threading.local):
     """A context whose updates are launched together, at its end.
 
@@ -91,7 +96,7 @@ class Joint(threading.local):
 
     def __exit__(self, *exception: object) -> None:
         waiting, self.waiting = self.waiting or {}, None
-        for (kernel, most, values), parts in waiting.items():
+        for (_, kernel, most, values), parts in waiting.items():
             with parts[0][0][0].device:
                 for start in range(0, len(parts), most):
                     launch_parts(kernel, most, parts[start : start + most], tuple(map(float, values)))
@@ -117,6 +122,7 @@ def updated(name: str, arrays: Sequence[Raw], values: tuple[float, ...], over: S
     if waiting is None or [a for a in arrays if not a.flags.c_contiguous or a.data.device_id != device]:
         on_each(name, *arrays, *values, *over)
     else:
-        key = (*_joint_kernel(name, p.dtype.char, device, len(arrays)), values)
+        text, most = joint_update(name, C_TYPES[p.dtype.char], len(arrays))
+        key = device, compiled(text, f"agrad_{name}_parts"), most, values
         waiting.setdefault(key, []).append(((*arrays, *over), p.size, -(-p.size // CHUNK)))
     return tuple(over)

@@ -7,7 +7,8 @@ needed.
 from agrad.kernels.cupy.source import ELEMENTWISE
 
 _SAME_NAME = """
-acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor log log10 log1p log2 sigmoid sin sinh sqrt tan tanh trunc
+acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor log log10 log1p log2 relu sigmoid sin sinh sqrt tan
+tanh trunc
 """
 _SAME_NAME_OF_TWO = "atan2 copysign hypot pow"
 
@@ -16,7 +17,6 @@ FLOATS = {
     **{name: f"{name}({{0}}, {{1}})" for name in _SAME_NAME_OF_TWO.split()},
     "negative": "-{0}", "positive": "{0}", "square": "{0} * {0}", "reciprocal": "T(1) / {0}", "abs": "fabs({0})",
     "round": "rint({0})", "sign": "({0} > T(0) ? T(1) : {0} < T(0) ? T(-1) : {0})",
-    "relu": "({0} > T(0) || {0} != {0} ? {0} : T(0))",
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}",
     "maximum": "larger({0}, {1})", "minimum": "smaller({0}, {1})",
     "one_minus_square": "(T(1) - {0}) * (T(1) + {0})",
@@ -30,8 +30,7 @@ FLOATS = {
 """Operations whose operands are converted to the floating dtype ``T`` of the result."""
 
 CHOICES = {
-    "where": "{0} ? {1} : {2}", "renew": "{0} ? {2} : {1}",
-    "mask_unused": "{0} || {1} * T(0) == T(0) ? {1} : T(0)",
+    "where": "{0} ? {1} : {2}", "renew": "{0} ? {2} : {1}", "mask_unused": "mask_unused({0}, {1})",
 }  # fmt: skip
 """Operations whose first operand is a condition, and whose others are converted to the dtype of the result."""
 
@@ -57,7 +56,7 @@ INTEGERS = frozenset({"add", "subtract", "multiply"})
 ROUNDINGS = {"e": "to_float16", "H": "to_bfloat16"}
 """Entries of ``ELEMENTWISE`` that round, by the character of the result."""
 
-_FUNCTIONS = ("sigmoid", "relu_vjp", "tanh_vjp", "sigmoid_vjp")
+_FUNCTIONS = ("mask_unused", "relu", "relu_vjp", "tanh_vjp", "sigmoid", "sigmoid_vjp")
 """Entries of ``ELEMENTWISE`` that expressions call."""
 
 PACK = "template <class T, int W> struct alignas(sizeof(T) * W) Pack { T at[W]; };\n"

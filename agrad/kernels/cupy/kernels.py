@@ -3,12 +3,12 @@
 CuPy is imported and CUDA compiled on first use.
 """
 
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from agrad.kernels.cupy.elementwise import on_each, on_used, updated
+from agrad.kernels.cupy.elementwise import C_TYPES, compiled, on_each, on_used, updated
 from agrad.kernels.cupy.products import current_lt, tensor_float_by_default
 from agrad.kernels.cupy.source import THREADS, row_source
 from agrad.registry import kernel
@@ -16,27 +16,19 @@ from agrad.shapes import broadcasts_to
 
 Raw = Any
 
-_C_TYPES = {"f": "float", "d": "double"}
 _SIZES = ("char", "short", "int", "long", "long long")
 
 
 def _fits(first: Raw, *others: Raw) -> bool:
     """Return whether the arrays are alike, not empty, and of float32 or float64."""
     alike = all(a.dtype == first.dtype and a.shape == first.shape for a in others)
-    return alike and first.dtype.char in _C_TYPES and first.size > 0
+    return alike and first.dtype.char in C_TYPES and first.size > 0
 
 
 _LABELS = dict(
     zip("bhilqBHILQ", [f"{sign}{size}" for sign in ("signed ", "unsigned ") for size in _SIZES], strict=True)
 )
 """The C types of labels, by the characters of their dtypes."""
-
-
-@cache
-def _row_module(char: str, labels: str = "l") -> Any:
-    import cupy
-
-    return cupy.RawModule(code=row_source(_C_TYPES[char], _LABELS[labels]))
 
 
 SECTOR = 8
@@ -69,7 +61,7 @@ def _run(
     given = [0 if a is None else a for a in pointers]
     given += [np.float64(n) if isinstance(n, float) else np.int64(n) for n in numbers]
     with x.device:
-        _row_module(x.dtype.char, labels).get_function(name)((blocks,), block, tuple(given))
+        compiled(row_source(C_TYPES[x.dtype.char], _LABELS[labels]), name)((blocks,), block, tuple(given))
 
 
 for _name, _gain in (("relu", 2.0), ("sigmoid", 8.0)):
@@ -284,7 +276,7 @@ def adam_update(
 
 def _is_affine(x: Raw, weight: Raw, bias: Raw) -> bool:
     """Return True for the factors and bias of a product that cuBLASLt can compute as one of two matrices."""
-    alike = x.dtype == weight.dtype == bias.dtype and x.dtype.char in _C_TYPES and x.size and weight.size
+    alike = x.dtype == weight.dtype == bias.dtype and x.dtype.char in C_TYPES and x.size and weight.size
     fits = alike and weight.ndim == 2 and bias.shape == weight.shape[1:] and x.shape[-1:] == weight.shape[:1]
     return bool(fits and (x.ndim == 2 or (x.ndim > 2 and x.flags.c_contiguous)))
 

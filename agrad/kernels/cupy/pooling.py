@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from agrad.kernels.cupy.source import THREADS
+from agrad.kernels.cupy.elementwise import C_TYPES, are_of_one_dtype, compiled, launch_over
+from agrad.kernels.cupy.source import THREADS, digits_function
 from agrad.registry import kernel
 
 Raw = Any
 Steps = tuple[int, ...]
-
-_C_TYPES = {"f": "float", "d": "double"}
 
 
 def _positions_source(real: str, axes: int) -> str:
@@ -24,14 +23,7 @@ struct Windows {{
     I in[{axes}], out[{axes}], length[{axes}], stride[{axes}], dilation[{axes}], inputs, outputs, taps;
 }};
 
-// The digits of a number: the position of an element in a shape.
-__device__ inline void digits(I number, const I* shape, I* at) {{
-    for (int a = {axes - 1}; a >= 0; a--) {{
-        at[a] = number % shape[a];
-        number /= shape[a];
-    }}
-}}
-
+{digits_function(axes)}
 // The offset of an element of the window at a position, by its number in the window.
 __device__ inline I offset(const Windows& w, const I* window, I tap) {{
     I at[{axes}], place = 0;
@@ -42,6 +34,7 @@ __device__ inline I offset(const Windows& w, const I* window, I tap) {{
 """
 
 
+@cache
 def pooling_source(real: str, axes: int) -> str:
     """Return the kernels for the last axes of contiguous arrays."""
     return f"""{_positions_source(real, axes)}
@@ -91,30 +84,17 @@ extern "C" __global__ void max_pool_vjp(const Windows w, const T* g, const T* x,
 """
 
 
-@cache
-def _module(char: str, axes: int) -> Any:
-    import cupy
-
-    return cupy.RawModule(code=pooling_source(_C_TYPES[char], axes))
-
-
-def _fits(first: Raw, *others: Raw) -> bool:
-    dtype = first.dtype
-    return dtype.char in _C_TYPES and all(a.dtype == dtype and a.size > 0 for a in (first, *others))
-
-
 def _run(name: str, x: Raw, y: Raw, kernel: Steps, strides: Steps, dilation: Steps, *arrays: Raw) -> None:
     """Launch a kernel. x, y: arrays of the shapes of the input and the result. The last of ``arrays`` is written."""
-    axes, size = len(kernel), arrays[-1].size
+    axes = len(kernel)
     inputs, outputs = x.shape[-axes:], y.shape[-axes:]
     counts = math.prod(inputs), math.prod(outputs), math.prod(kernel)
     windows = np.array([*inputs, *outputs, *kernel, *strides, *dilation, *counts], np.int64)
-    run = _module(x.dtype.char, axes).get_function(name)
-    blocks = min(-(-size // THREADS), 1 << 16)
-    run((blocks,), (THREADS,), (windows.view(f"V{windows.nbytes}"), *arrays, np.int64(size)))
+    run = compiled(pooling_source(C_TYPES[x.dtype.char], axes), name)
+    launch_over(arrays[-1].size, run, windows.view(f"V{windows.nbytes}"), *arrays)
 
 
-@kernel("cupy", "max_pool", "forward", gain=4.0, when=_fits)
+@kernel("cupy", "max_pool", "forward", gain=4.0, when=are_of_one_dtype)
 def max_pool(x: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
     import cupy
 
@@ -128,7 +108,7 @@ def max_pool(x: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
     return y
 
 
-@kernel("cupy", "max_pool", "vjp:x", gain=24.0, when=_fits)
+@kernel("cupy", "max_pool", "vjp:x", gain=24.0, when=are_of_one_dtype)
 def max_pool_vjp(g: Raw, x: Raw, y: Raw, *, kernel: Steps, strides: Steps, dilation: Steps) -> Raw:
     import cupy
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from agrad.kernels.cupy import cublaslt
 from agrad.kernels.cupy.cublaslt import REAL, Choice, CublasLtError, Kept, Task
-from agrad.kernels.cupy.elementwise import elementwise_kernel
+from agrad.kernels.cupy.elementwise import compiled, elementwise_kernel
 
 WORKSPACE = 32 << 20
 """The most bytes of workspace for cuBLASLt, as NVIDIA recommends for its newest GPUs."""
@@ -135,11 +135,10 @@ def timing() -> Iterator[None]:
         _TIMING.wanted = before
 
 
-@cache
-def _delay() -> Any:
-    """Return the kernel that does nothing for a number of cycles."""
-    text = "{ long long start = clock64(); while (clock64() - start < cycles) {} }"
-    return sys.modules["cupy"].RawKernel(f'extern "C" __global__ void delay(long long cycles) {text}', "delay")
+DELAY_SOURCE = """extern "C" __global__ void delay(long long cycles) {
+    for (long long start = clock64(); clock64() - start < cycles;) {}
+}"""
+"""The kernel that does nothing for a number of cycles."""
 
 
 def milliseconds(launch: Callable[[], None]) -> float:
@@ -150,7 +149,7 @@ def milliseconds(launch: Callable[[], None]) -> float:
     cuda = sys.modules["cupy"].cuda
     launch()
     begin, end = cuda.Event(), cuda.Event()
-    _delay()((1,), (1,), (np.int64(DELAY),))
+    compiled(DELAY_SOURCE, "delay")((1,), (1,), (np.int64(DELAY),))
     begin.record()
     for _ in range(REPEATS):
         launch()

@@ -1,15 +1,14 @@
 """Random numbers for CuPy, from one CUDA kernel that reads the key on the device."""
 
 import math
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from agrad import philox
+from agrad.kernels.cupy.elementwise import compiled, elementwise_kernel
+from agrad.kernels.cupy.source import THREADS
 from agrad.registry import kernel
-
-_THREADS = 256
 
 SOURCE = """
 extern "C" __global__ void philox4x64(const unsigned int* key, unsigned long long data, unsigned long long data_high,
@@ -30,23 +29,6 @@ extern "C" __global__ void philox4x64(const unsigned int* key, unsigned long lon
 """
 
 
-@cache
-def _function() -> Any:
-    import cupy
-
-    return cupy.RawKernel(SOURCE, "philox4x64")
-
-
-@cache
-def _scaled() -> Any:
-    import cupy
-
-    return cupy.ElementwiseKernel(
-        "uint64 word, int32 shift, T offset, T scale", "T out", "out = ((T)(word >> shift) + offset) * scale",
-        "agrad_uniform",
-    )  # fmt: skip
-
-
 def _words(key: Any, count: int, domain: int = philox.DRAWS, data: int = 0) -> Any:
     """Return at least ``count`` words of a key, at most 3 more, as uint64."""
     import cupy
@@ -58,7 +40,7 @@ def _words(key: Any, count: int, domain: int = philox.DRAWS, data: int = 0) -> A
             key = cupy.ascontiguousarray(key)
             low, high = np.uint64(data & (2**64 - 1)), np.uint64(data >> 64)
             arguments = (key, low, high, np.uint64(domain), np.int64(blocks), out)
-            _function()((-(-blocks // _THREADS),), (_THREADS,), arguments)
+            compiled(SOURCE, "philox4x64")((-(-blocks // THREADS),), (THREADS,), arguments)
     return out
 
 
@@ -90,7 +72,7 @@ def uniform(key: Any, *, shape: tuple[int, ...], dtype: str, interior: bool) -> 
     words = _words(key, n)
     with key.device:
         out = cupy.empty(shape, dtype)
-        _scaled()(words[:n].reshape(shape), np.int32(shift), kind(offset), kind(scale), out)
+        elementwise_kernel("uniform")(words[:n].reshape(shape), np.int32(shift), kind(offset), kind(scale), out)
     return out
 
 

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from agrad.kernels.cupy.source import ARGUMENT_BYTES, THREADS
+from agrad.kernels.cupy.elementwise import C_TYPES, are_of_one_dtype, compiled, launch_over
+from agrad.kernels.cupy.source import ARGUMENT_BYTES, THREADS, digits_function
 from agrad.registry import kernel
 from agrad.shapes import PartAxis, axes_of_part, size
 
 Raw = Any
-
-_C_TYPES = {"f": "float", "d": "double"}
 
 
 def most_parts(axes: int) -> int:
@@ -19,10 +18,12 @@ def most_parts(axes: int) -> int:
     return (ARGUMENT_BYTES - 8 * axes - 32) // (8 + 32 * axes)
 
 
+@cache
 def scatter_source(real: str, axes: int) -> str:
     """Return the kernel for arrays of a type with some axes."""
     return f"""
 typedef {real} T;
+{digits_function(axes)}
 struct Axis {{ long long start, step, length, stride; }};
 struct Part {{ const T* p; Axis axes[{axes}]; }};
 struct Parts {{ long long shape[{axes}]; Part all[{most_parts(axes)}]; }};
@@ -30,11 +31,8 @@ struct Parts {{ long long shape[{axes}]; Part all[{most_parts(axes)}]; }};
 // Each element of out is the sum of the elements of the parts at its position; with more, of its old value too.
 extern "C" __global__ void scatter_sum(const Parts parts, int count, int more, T* out, long long size) {{
     for (long long i = (long long)blockIdx.x * {THREADS} + threadIdx.x; i < size; i += gridDim.x * {THREADS}ll) {{
-        long long at[{axes}], rest = i;
-        for (int a = {axes - 1}; a >= 0; a--) {{
-            at[a] = rest % parts.shape[a];
-            rest /= parts.shape[a];
-        }}
+        long long at[{axes}];
+        digits(i, parts.shape, at);
         T sum = more ? out[i] : T(0);
         for (int k = 0; k < count; k++) {{
             const Part& part = parts.all[k];
@@ -55,13 +53,6 @@ extern "C" __global__ void scatter_sum(const Parts parts, int count, int more, T
 """
 
 
-@cache
-def _kernel(char: str, axes: int) -> Any:
-    import cupy
-
-    return cupy.RawKernel(scatter_source(_C_TYPES[char], axes), "scatter_sum")
-
-
 def _words(part: Raw, axes: list[PartAxis]) -> list[int]:
     """Return the address of a part, and its positions and stride along each axis of the sum."""
     address, words = part.data.ptr, list[int]()
@@ -74,12 +65,7 @@ def _words(part: Raw, axes: list[PartAxis]) -> list[int]:
     return [address, *words]
 
 
-def _alike(*parts: Raw) -> bool:
-    dtype = parts[0].dtype
-    return dtype.char in _C_TYPES and all(part.dtype == dtype and part.size > 0 for part in parts)
-
-
-@kernel("cupy", "scatter_sum", "forward", gain=11.0, when=_alike)
+@kernel("cupy", "scatter_sum", "forward", gain=11.0, when=are_of_one_dtype)
 def scatter_sum(*parts: Raw, indices: tuple[tuple[Any, ...], ...], shape: tuple[int, ...]) -> Raw:
     import cupy
 
@@ -88,12 +74,11 @@ def scatter_sum(*parts: Raw, indices: tuple[tuple[Any, ...], ...], shape: tuple[
     most = most_parts(count)
     with parts[0].device:
         out = cupy.empty(shape, parts[0].dtype)
-        run = _kernel(out.dtype.char, count)
+        run = compiled(scatter_source(C_TYPES[out.dtype.char], count), "scatter_sum")
         for first in range(0, len(parts), most):
             some = range(first, min(first + most, len(parts)))
             table = np.zeros(count + most * (1 + 4 * count), np.int64)
             words = [*(shape or (1,)), *[word for k in some for word in _words(parts[k], axes[k])]]
             table[: len(words)] = words
-            arguments = (table.view(f"V{table.nbytes}"), np.int32(len(some)), np.int32(first > 0), out, np.int64(n))
-            run((min(-(-n // THREADS), 1 << 16),), (THREADS,), arguments)
+            launch_over(n, run, table.view(f"V{table.nbytes}"), np.int32(len(some)), np.int32(first > 0), out)
     return out

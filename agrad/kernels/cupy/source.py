@@ -1,6 +1,7 @@
 """The CUDA source of the fused kernels. It needs neither CuPy nor a GPU."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 
@@ -14,6 +15,15 @@ class Elementwise(NamedTuple):
     outputs: str
     body: str
 
+
+_DIVISION = """
+    // The remainder is exact and has the sign of x2; the quotient is the integer nearest to (x1 - r) / x2.
+    T r = fmod(x1, x2), q = (x1 - r) / x2;
+    if (r != 0 && (r < 0) != (x2 < 0)) { r += x2; q -= 1; }
+    if (r == 0) r = copysign(T(0), x2);
+    q = q == 0 ? copysign(T(0), x1 / x2) : rint(q);
+    if (x2 == 0) q = x1 / x2;
+"""
 
 ELEMENTWISE = {
     # the bits of a float32 x rounded to a narrow dtype, to nearest even; all NaNs get the same bits
@@ -46,6 +56,12 @@ ELEMENTWISE = {
             bits |= (unsigned int)(y[row * columns + first + k] > T(0)) << k;
         mask = bits;
         """,
+    ),
+    "floor_divide": Elementwise("T x1, T x2", "T out", f"{_DIVISION} out = q;"),
+    "remainder": Elementwise("T x1, T x2", "T out", f"{_DIVISION} out = r;"),
+    # random words as numbers
+    "uniform": Elementwise(
+        "uint64 word, int32 shift, T offset, T scale", "T out", "out = (T(word >> shift) + offset) * scale;"
     ),
     "relu": Elementwise("T x", "T out", "out = x <= T(0) ? T(0) : x;"),
     "relu_vjp": Elementwise("T g, T y", "T out", "out = y > T(0) ? g : T(0);"),
@@ -170,6 +186,18 @@ __device__ inline T reduced(T value, T* scratch, int me, int lane, int width, in
 """
 
 
+def digits_function(axes: int) -> str:
+    """Return the function from the number of an element to its position in a shape."""
+    return f"""
+__device__ inline void digits(long long number, const long long* shape, long long* at) {{
+    for (int a = {axes - 1}; a >= 0; a--) {{
+        at[a] = number % shape[a];
+        number /= shape[a];
+    }}
+}}
+"""
+
+
 def most_parts(parameters: int, shared: int = 0) -> int:
     """Return how many parts with these parameters fit into a kernel's arguments."""
     return (ARGUMENT_BYTES // 8 - shared - 1) // (parameters + 2)
@@ -205,6 +233,7 @@ extern "C" __global__ void {name}({", ".join([f"const {name}_parts parts", "int 
 """
 
 
+@cache
 def joint_update(name: str, real: str, arrays: int) -> tuple[str, int]:
     """Return an entry of ``ELEMENTWISE`` as a kernel over parts, and the most parts.
 
@@ -396,6 +425,7 @@ extern "C" __global__ void cross_entropy_vjp(
 """
 
 
+@cache
 def row_source(real: str, labels: str = "long") -> str:
     """Return the row kernels for ``float`` or ``double``, and a type of labels."""
     # a typedef, because a macro would change the T of every template in the CUDA headers

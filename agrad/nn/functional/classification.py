@@ -196,7 +196,7 @@ def cross_entropy(
     if weight is None and not label_smoothing:
         if kept is None:
             return loss_of_labels(logits, target, reduction)
-        losses = agrad.cross_entropy(logits, agrad.where(kept, target, 0), reduction="none")
+        losses = loss_of_labels(logits, agrad.where(kept, target, 0), "none")
         return _averaged("cross_entropy", agrad.where(kept, losses, 0.0), agrad.astype(kept, losses.dtype), reduction)
     labels = target if kept is None else agrad.where(kept, target, 0)
     _in_range("cross_entropy", labels, logits.shape[-1])

@@ -15,6 +15,7 @@ def expit(xp: Any, x: Any) -> Any:
     >>> agrad.special.expit(np.asarray([-1.0, 0.0, 1.0])).round(6)
     array([0.268941, 0.5     , 0.731059])
     """
+    # the exponential of a negative number never overflows, and keeps the relative precision of both tails
     z = xp.exp(-xp.abs(x))
     return xp.where(x >= 0, xp.ones_like(z), z) / (1 + z)
 

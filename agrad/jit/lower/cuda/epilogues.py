@@ -199,10 +199,7 @@ def _wide(instruction: Instruction) -> bool:
 def _join_sums(program: Program, made: dict[Variable, int], kept: list[Instruction | None]) -> None:
     """Join sums over rows, of a masked product or of a second factor, to the product."""
     factors: dict[Variable, int] = {}
-    first_read: dict[Variable, int] = {}
     for at, i in enumerate(program.instructions):
-        for v in i.reads():
-            first_read.setdefault(v, at)
         if is_product(i, 2) and kept[at] is i and shape_of(i) is not None and _wide(i):
             factors.setdefault(i.operands[1], at)
             maker = kept[made.get(i.operands[1], at)]
@@ -216,7 +213,7 @@ def _join_sums(program: Program, made: dict[Variable, int], kept: list[Instructi
         masked = at >= 0 and _is_masked(kept[at])
         at = at if masked else factors.get(x, -1)
         source = kept[at] if at >= 0 else None
-        if source is None or first_read.get(out, here) <= at or getattr(source.operation, "sums", False):
+        if source is None or program.readers.get(out, [here])[0] <= at or getattr(source.operation, "sums", False):
             continue
         operation = FusedEpilogue.of(source.operation, sums=True)
         kept[at] = Instruction(operation, source.operands, {}, (source.outputs[0], out))

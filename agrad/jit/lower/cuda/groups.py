@@ -16,12 +16,12 @@ from agrad.engine.operation import Operation
 from agrad.jit.lower.cuda.elements import packed_strides
 from agrad.jit.lower.cuda.rows import Layout, RowSource
 from agrad.jit.lower.cuda.source import PACK_BYTES, GroupSource, Source
-from agrad.jit.lower.cuda.streams import module, result_array
+from agrad.jit.lower.cuda.streams import result_array
 from agrad.jit.passes.aliasing import aliases_of, overwritten
 from agrad.jit.passes.fusion import Group
 from agrad.jit.passes.tiling import best_split, whole_row_splits
 from agrad.jit.program import Instruction, Program, Variable
-from agrad.kernels.cupy.elementwise import Part, launch_parts
+from agrad.kernels.cupy.elementwise import Part, compiled, launch_parts
 from agrad.kernels.cupy.source import THREADS
 
 
@@ -37,8 +37,7 @@ def group_function(group: Group) -> Callable[..., tuple[Any, ...]]:
     def run(*given: Any, **flags: Any) -> tuple[Any, ...]:
         layouts = tuple([_layout(given[i]) for i in arrays])
         if layouts not in launches:
-            source = source_of(group, layouts)
-            launches[layouts] = _joint_launch([source]) if isinstance(source, GroupSource) else _row_launch(source)
+            launches[layouts] = _launch([source_of(group, layouts)])
         return launches[layouts](given, [flags])
 
     return load("cupy").placed(run)
@@ -69,10 +68,20 @@ Launch = Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], tuple[Any, ...]]
 """Function from the operands and the keyword arguments of all groups to all outputs."""
 
 
-def _joint_launch(sources: Sequence[GroupSource]) -> Launch:
-    """Return the function that computes groups with the same text by one kernel, and completes totals by another."""
+def _launch(sources: Sequence[GroupSource | RowSource]) -> Launch:
+    """Return the function that computes groups by one kernel, and completes totals by another.
+
+    The groups have the same text, and are elementwise if they are several.
+    """
     first, count = sources[0], len(sources)
     text = first.text(count)
+
+    def launch(name: str, threads: int, parts: Sequence[Part]) -> None:
+        if isinstance(first, GroupSource):
+            launch_parts(compiled(text, name), count, parts)
+        else:
+            ((arguments, _, blocks),) = parts
+            compiled(text, name)((blocks,), (threads,), tuple(arguments))
 
     def run(given: Sequence[Any], flags: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
         found: list[Any] = []
@@ -85,26 +94,10 @@ def _joint_launch(sources: Sequence[GroupSource]) -> Launch:
             for arguments, into, grid in zip(more, (parts, ends), (source.blocks, source.finishers), strict=True):
                 if grid:
                     into.append((arguments, source.size, grid))
-        kernels = module(text)
-        launch_parts(kernels.get_function(first.name), count, parts)
+        launch(first.name, first.threads, parts)
         if ends:
-            launch_parts(kernels.get_function("finish"), count, ends)
+            launch("finish", THREADS, ends)
         return tuple(found)
-
-    return run
-
-
-def _row_launch(source: RowSource) -> Launch:
-    """Return the function that computes a group of rows by one kernel, and completes totals by another."""
-    text = source.text()
-
-    def run(given: Sequence[Any], flags: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
-        made, arguments, ends = _arguments(source, list(given), *flags)
-        kernels = module(text)
-        kernels.get_function(source.name)((source.blocks,), (source.threads,), tuple(arguments))
-        if source.finishers:
-            kernels.get_function("finish")((source.finishers,), (THREADS,), tuple(ends))
-        return tuple([made[v] for v in source.program.outputs])
 
     return run
 
@@ -174,7 +167,7 @@ class HorizontalFusion(Operation):
 
     def function_of(self, kind: type | None) -> Callable[..., Any]:
         """See ``Operation.function_of``."""
-        launch = _joint_launch([GroupSource(group) for group in self.groups])
+        launch = _launch([GroupSource(group) for group in self.groups])
 
         def run(*given: Any, **settings: Any) -> tuple[Any, ...]:
             flags = [{name: settings[f"{name}_{k}"] for name in group.flags} for k, group in enumerate(self.groups)]

@@ -104,7 +104,7 @@ class RowSource(Source):
         text = [*self.head(), *self._elements(), *self._kernel()]
         self._text = "\n".join(text + (self._finish() if self.finishers else []))
 
-    def text(self) -> str:
+    def text(self, count: int = 1) -> str:
         """Return the text of the kernels."""
         return self._text
 

@@ -11,21 +11,17 @@ from typing import Any
 from agrad.backends.cupy.streams import CAPTURE, synchronize
 from agrad.jit.lower.cuda.source import PACK_BYTES
 from agrad.jit.program import Variable
+from agrad.kernels.cupy.elementwise import C_TYPES, compiled
 from agrad.kernels.cupy.products import chosen_before
 
 
 @cache
-def module(text: str) -> Any:
-    """Return the module of a CUDA source. It is compiled when a kernel is fetched."""
-    return sys.modules["cupy"].RawModule(code=text, options=("-std=c++17",))
-
-
 def setter_text(chars: str) -> str:
     """Return the source of ``set_numbers``, which writes a number into each array.
 
     chars: the characters of their dtypes, f or d.
     """
-    kinds = [{"f": "float", "d": "double"}[c] for c in chars]
+    kinds = [C_TYPES[c] for c in chars]
     parameters = [f"{kind}* p{k}" for k, kind in enumerate(kinds)] + [f"{kind} v{k}" for k, kind in enumerate(kinds)]
     body = " ".join(f"*p{k} = v{k};" for k in range(len(kinds)))
     return f'extern "C" __global__ void set_numbers({", ".join(parameters)}) {{ {body} }}\n'
@@ -39,20 +35,15 @@ def number_writer(targets: Sequence[Any]) -> Callable[[Sequence[float]], None]:
     launches = []
     for start in range(0, len(targets), 64):
         some = targets[start : start + 64]
+        kernel = compiled(setter_text("".join([a.dtype.char for a in some])), "set_numbers")
         kinds = [float if a.dtype.char == "d" else a.dtype.type for a in some]
-        launches.append((setter("".join([a.dtype.char for a in some])), some, kinds, slice(start, start + 64)))
+        launches.append((kernel, some, kinds, slice(start, start + 64)))
 
     def write(values: Sequence[float]) -> None:
         for kernel, some, kinds, part in launches:
             kernel((1,), (1,), (*some, *map(call, kinds, values[part])))
 
     return write
-
-
-@cache
-def setter(chars: str) -> Any:
-    """Return the kernel that writes a number into each array of these dtypes."""
-    return module(setter_text(chars)).get_function("set_numbers")
 
 
 @cache

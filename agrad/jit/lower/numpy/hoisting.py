@@ -4,7 +4,7 @@ Elementwise operations and views of slices are computed on the stacked slices. S
 stacked summands. Sums of products are computed from stacked factors, by one product.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +54,7 @@ def hoisted(program: Program, fixed: int, carried: int, length: int | None) -> H
         return Hoisted(program, [], {})
     edge = fixed + carried
     slices, known = set(program.inputs[edge:]), {*program.inputs[:fixed], *program.constants}
-    left = STACKED * _bytes(*slices)
+    left = STACKED * _bytes(slices)
     """The bytes that arrays of a step may add."""
     before: list[Instruction] = []
     rest: list[Instruction] = []
@@ -64,7 +64,7 @@ def hoisted(program: Program, fixed: int, carried: int, length: int | None) -> H
         (before if early else rest).append(instruction)
         if early:
             slices.update(instruction.results)
-            left -= 0 if is_view else _bytes(*instruction.results)
+            left -= 0 if is_view else _bytes(instruction.results)
     inputs = [*program.inputs, *[v for i in before for v in i.results]]
     step = Program(inputs, program.constants, rest, program.outputs, program.notes)
     rows = list(program.outputs[carried:])
@@ -74,10 +74,10 @@ def hoisted(program: Program, fixed: int, carried: int, length: int | None) -> H
         if found is not None:
             bases = {part.base for part in found.parts}
             new = bases.difference(slices, [v for v in rows if isinstance(v, Variable)])
-            if bases.isdisjoint(known) and _bytes(*new) <= left:
+            if bases.isdisjoint(known) and _bytes(new) <= left:
                 totals[k] = found
                 rows += sorted(new, key=lambda v: step.makers.get(v, -1))
-                left -= _bytes(*new)
+                left -= _bytes(new)
     gone = {total.carried for total in totals.values()}
     after = [v for k, v in enumerate(program.outputs[:carried]) if k not in totals]
     step = Program([v for v in inputs if v not in gone], step.constants, rest, [*after, *rows], program.notes)
@@ -87,12 +87,12 @@ def hoisted(program: Program, fixed: int, carried: int, length: int | None) -> H
     return Hoisted(step, before, totals)
 
 
-def _bytes(*values: Variable) -> int:
-    return sum([v.size * np.dtype(v.dtype).itemsize for v in values])
+def _bytes(values: Iterable[Variable]) -> int:
+    return sum([v.nbytes for v in values])
 
 
-def _is_numpys(*values: Any) -> bool:
-    return all(isinstance(v, Variable) and v.kind and issubclass(v.kind, (np.ndarray, np.generic)) for v in values)
+def _on_numpy(*values: Any) -> bool:
+    return all(isinstance(v, Variable) and v.on_numpy for v in values)
 
 
 def _is_view(instruction: Instruction) -> bool:
@@ -109,15 +109,15 @@ def _has_batch(instruction: Instruction, most: int) -> bool:
     """
     if not works_by_element(instruction) or instruction.operation.has_effect or not instruction.operation.is_own:
         return False
-    size = _bytes(*instruction.results)
+    size = _bytes(instruction.results)
     settled = not any(isinstance(v, Variable) for v in instruction.settings.values())
-    arrays = _is_numpys(*instruction.reads(), *instruction.results)
+    arrays = _on_numpy(*instruction.reads(), *instruction.results)
     return settled and arrays and size <= min(SMALL, most)
 
 
 def _total(step: Program, carried: Variable, out: Any) -> Total | None:
     """Return the sum that computes a carried value, or None."""
-    at = step.makers.get(out, -1) if _is_numpys(carried, out) else -1
+    at = step.makers.get(out, -1) if _on_numpy(carried, out) else -1
     if at < 0 or step.uses[carried] != 1 or step.uses[out] != 1:
         return None
     instruction = step.instructions[at]
@@ -139,10 +139,10 @@ def _total(step: Program, carried: Variable, out: Any) -> Total | None:
         others = inner.operands if is_product and step.uses[others[0]] == 1 else others
     if carried in others:
         return None
-    dtypes = {np.dtype(v.dtype).char for v in (carried, out, *others)} if _is_numpys(*others) else set()
+    dtypes = {np.dtype(v.dtype).char for v in (carried, out, *others)} if _on_numpy(*others) else set()
     if len(dtypes) != 1 or not dtypes <= set("fdFD"):
         return None
-    is_sum = len(others) == 1 and others[0].shape == carried.shape == out.shape and _bytes(out) <= SMALL
+    is_sum = len(others) == 1 and others[0].shape == carried.shape == out.shape and out.nbytes <= SMALL
     is_product = len(others) == 2 == len(others[0].shape) == len(others[1].shape) and carried.shape == out.shape
     return Total(carried, tuple([_stack(step, v) for v in others])) if is_sum or is_product else None
 

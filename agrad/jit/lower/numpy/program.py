@@ -82,7 +82,6 @@ class Writer:
         """The names of host numbers as arrays, by dtype."""
         self.returned: set[Any] = set(program.outputs)
         """The variables whose types a caller sees."""
-        self._readers: dict[Variable, list[Instruction]] | None = None
         self.lasting: set[str] = set()
         """The names that no line deletes."""
 
@@ -279,12 +278,7 @@ class Writer:
 
     def readers(self, v: Variable) -> list[Instruction]:
         """Return the instructions that read a variable."""
-        if self._readers is None:
-            self._readers = {}
-            for instruction in self.program.instructions:
-                for x in instruction.reads():
-                    self._readers.setdefault(x, []).append(instruction)
-        return self._readers.get(v, [])
+        return [self.program.instructions[k] for k in self.program.readers.get(v, ())]
 
     def compute(
         self, function: Any, instruction: Instruction, operands: tuple[Any, ...], over: Iterable[Any] = ()

@@ -227,7 +227,7 @@ def group_step(w: "Writer", instruction: Instruction) -> bool:
 def _getitem(w: "Writer", instruction: Instruction) -> bool:
     """Index as Python does, if all positions are known."""
     x, *positions = instruction.operands
-    if positions or not isinstance(x, Variable) or x.kind is None or not issubclass(x.kind, np.ndarray | np.generic):
+    if positions or not isinstance(x, Variable) or not x.on_numpy:
         return False
     (out,) = instruction.results
     if out.kind is np.ndarray and w.number(x) is not None:
@@ -268,9 +268,9 @@ MOST_STACKED = 16
 def _stack(w: "Writer", instruction: Instruction) -> bool:
     (out,) = instruction.results
     parts = instruction.operands
-    if out.kind is not np.ndarray or len(parts) > MOST_STACKED or any(not isinstance(v, Variable) for v in parts):
+    if out.kind is not np.ndarray or len(parts) > MOST_STACKED:
         return False
-    if any(v.kind is None or not issubclass(v.kind, np.ndarray | np.generic) for v in parts):
+    if not all(isinstance(v, Variable) and v.on_numpy for v in parts):
         return False
     before = ":, " * instruction.settings["axis"]
     target = w.target(out)
