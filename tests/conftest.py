@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import blas_threads  # noqa: F401 - first, as the others import NumPy
 import crossing
 import pytest
 import table  # noqa: F401 - it files every operation
