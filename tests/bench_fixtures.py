@@ -1,5 +1,7 @@
 """Fixtures of the benchmarks' tests, with threads in place of processes."""
 
+import dataclasses
+import functools
 import multiprocessing
 import os
 import pickle
@@ -12,7 +14,10 @@ from typing import Any
 import pytest
 
 from bench import __main__ as command
-from bench import common, conv, draws, loops, ops, train, transforms, users
+from bench import common, conv, draws, limits, loops, ops, tables, train, transforms, users
+
+MEASURED = functools.cache(limits.measure)
+INTERACTIONS = tables.SOURCES["interactions"]
 
 
 class Worker(threading.Thread):
@@ -37,7 +42,7 @@ class Worker(threading.Thread):
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Return the exit code and the texts of a run in this process.
 
-    There are no rests between samples, and one new process is timed.
+    There are no rests between samples, one new process is timed, the limits are measured once, and a table is short.
     """
     context = types.SimpleNamespace(Pipe=multiprocessing.Pipe, Process=Worker)
     monkeypatch.setattr(common.multiprocessing, "get_context", lambda method: context)
@@ -48,6 +53,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     monkeypatch.setattr(users, "STARTS", {"numpy": users.STARTS["numpy"]})
     monkeypatch.setattr(draws, "COUNT", 10_000)
     monkeypatch.setattr(train, "PASSED", 2_000)
+    monkeypatch.setattr(limits, "measure", MEASURED)
+    few = dataclasses.replace(INTERACTIONS, columns=lambda: {n: c[:200] for n, c in INTERACTIONS.columns().items()})
+    monkeypatch.setitem(tables.SOURCES, "interactions", few)
     monkeypatch.setattr("agrad.backends._process", [])
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 

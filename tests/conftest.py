@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import blas_threads  # noqa: F401 - first, as the others import NumPy
 import crossing
 import pytest
 import table  # noqa: F401 - it files every operation
@@ -120,6 +121,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         pairs = list(crossing.crossed(name, mark.args[0], places, round_, mark.kwargs["whole"], few))
         if mark.kwargs["on_numpy"] and "numpy" in places and round_ is not None:
             pairs += [("numpy", case) for place, case in pairs if place != "numpy"]
+        pairs = pairs if all(map(_installed, _needs(metafunc.definition))) else pairs[:1]
         _parametrize_with_cases(metafunc, pairs, placed)
     elif placed:
         if not config.getoption("--thorough"):
@@ -185,10 +187,17 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    told: set[tuple[str, ...]] = set()
+    kept: list[pytest.Item] = []
     for item in items:
-        absent = [name for name in _needs(item) if not _installed(name)]
+        absent = sorted(name for name in _needs(item) if not _installed(name))
         if absent:
             item.add_marker(pytest.mark.skip(reason=f"{', '.join(absent)} is not installed"))
+        test = (item.nodeid.partition("[")[0], *absent)
+        if not absent or test not in told:
+            kept.append(item)
+        told.add(test)
+    items[:] = kept  # what cannot run for any parameter is told once
     only = set(_only(config))
     if only:
         for item in items:

@@ -96,17 +96,20 @@ for _order in (2, 3, 4, 5):
         add(
             f"map_coordinates {_mode} {_order}",
             lambda m, x, c, k=_order, mode=_mode: m.map_coordinates(x, c, order=k, mode=mode, cval=0.5), _A, _AT,
-            order=1,
+            order=1, slow=_order > 3,
         )  # fmt: skip
 add("map_coordinates cubic", lambda m, x, c: m.map_coordinates(x, c), _A, np.abs(_AT[:, :3]) / 2)
 add("map_coordinates filtered", lambda m, x, c: m.map_coordinates(x, c, mode="nearest", prefilter=False), _A, _AT)
-add("map_coordinates reflect 3", lambda m, x: m.map_coordinates(x, [[4.6], [5.2]], mode="reflect"), _LONG.T @ _LONG)
+add(
+    "map_coordinates reflect 3", lambda m, x: m.map_coordinates(x, [[4.6], [5.2]], mode="reflect"), _LONG.T @ _LONG,
+    order=1,
+)  # fmt: skip
 add("spline_filter1d", lambda m, x: m.spline_filter1d(x, axis=0), _A)
 add("map_coordinates cubic complex", lambda m, x, c: m.map_coordinates(x, c), _Z, _AT[:, :3], fixed=(1,), order=1)
 add("shift cubic", lambda m, x, s: m.shift(x, s), _A, np.asarray([0.3, -1.4]))
 add("zoom cubic", lambda m, x: m.zoom(x, 1.7), _A)
 add("affine_transform cubic", lambda m, x, c: m.affine_transform(x, c, 0.13, mode="mirror"), _A, _MAP)
-add("rotate", lambda m, x: m.rotate(x, 25.0), _A)
+add("rotate", lambda m, x: m.rotate(x, 25.0), _A, order=1)
 add("rotate linear", lambda m, x: m.rotate(x, -90, axes=(0, 1), order=1), _A)
 add("rotate by angle", lambda m, x, a: m.rotate(x, a, reshape=False, mode="mirror"), _A, np.asarray(33.0))
 add("rotate planes", lambda m, x: m.rotate(x, 40.0, axes=(0, 2), order=2, mode="nearest"), _CUBE, order=1)

@@ -59,7 +59,14 @@ for _name, (_shapes, _z) in CONTINUOUS.items():
     for _method in ("ppf", "isf"):
         _solved = _name in SOLVED
         _shown = tuple(p[:2] for p in _all) if _solved else tuple(p[:1] for p in _all)
-        _add(_name, _method, (_Q[1::2] if _solved else _Q,), _shown, slow=_solved, order=1 if _solved else 2)
+        _add(
+            _name,
+            _method,
+            (_Q[1::2] if _solved else _Q,),
+            _shown,
+            slow=_solved,
+            order=1 if _solved or _method == "isf" else 2,
+        )
     for _method in ("var", "std", "entropy", *(() if _name == "cauchy" else ("mean",))):
         if not (_name == "cauchy" and _method != "entropy"):
             _add(_name, _method, (), _all)
@@ -89,7 +96,7 @@ for _method in ("logpdf", "pdf"):
     _add("vonmises", _method, (_X,), (np.asarray([0.3, 2.0, 40.0]), _LOC, _SCALE))
 _add("vonmises", "entropy", (), (np.asarray([0.3, 2.0, 40.0]),))
 for _method in ("logpmf", "pmf"):
-    _add("betabinom", _method, (_K,), (np.asarray(8), _SCALE, _SCALE[::-1] + 1))
+    _add("betabinom", _method, (_K,), (np.asarray(8), _SCALE, _SCALE[::-1] + 1), order=1 + (_method == "logpmf"))
 for _method in ("mean", "var", "std"):
     _add("betabinom", _method, (), (np.asarray(8), _SCALE, _SCALE[::-1] + 1))
 _COUNTS, _CHANCES = np.asarray([[3, 2, 1], [2, 0, 4], [1, 1, 1]]), np.asarray([0.2, 0.5, 0.3])

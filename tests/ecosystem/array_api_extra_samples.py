@@ -30,7 +30,6 @@ N = np.asarray([2, 0, 1, 2])
 HOLES = np.where(X > 1, np.nan, X)
 
 add = SAMPLES.add
-add("angle", lambda z: xpx.angle(z), Z)
 add("apply_where", lambda x: xpx.apply_where(x > 0, x, lambda a: a**1.5, lambda a: a * 2), X, label="two functions")
 add("apply_where", lambda x: xpx.apply_where(x > 0, x, lambda a: a**1.5, fill_value=0.5), X, label="fill_value")
 add(
@@ -49,29 +48,22 @@ for _how, _value in (
     )  # fmt: skip
 add("at", lambda x, y: xpx.at(x, slice(1, None)).set(y[1:], copy=True), X, Y, label="set, an array")
 add("atleast_nd", lambda x: xpx.atleast_nd(x, ndim=3), X)
-add("cov", lambda x: xpx.cov(x), X)
-add("create_diagonal", lambda x: xpx.create_diagonal(x), X)
 add("create_diagonal", lambda v: xpx.create_diagonal(v, offset=-1), V, label="offset")
-add("deg2rad", lambda x: xpx.deg2rad(x), X)
-add("rad2deg", lambda x: xpx.rad2deg(x), X)
 add("expand_dims", lambda x: xpx.expand_dims(x, axis=(0, 2)), X)
-add("isclose", lambda x, y: xpx.isclose(x, y), X, X + 1e-9)
-add("isin", lambda n, m: xpx.isin(n, m), N, N[:2])
-add("kron", lambda x, v: xpx.kron(x, v), X, V)
 add("lazy_apply", lambda x: xpx.lazy_apply(lambda a: a**2, x), X, label="the array's own functions")
 add("lazy_apply", lambda x: xpx.lazy_apply(np.sin, x, as_numpy=True), X, label="as_numpy")
 add("nan_to_num", lambda x: xpx.nan_to_num(x, fill_value=0.5), HOLES)
-add("nanmax", lambda x: xpx.nanmax(x, axis=1), HOLES)
-add("nanmean", lambda x: xpx.nanmean(x, axis=1), HOLES)
-add("nanmin", lambda x: xpx.nanmin(x, axis=1), HOLES)
-add("nansum", lambda x: xpx.nansum(x, axis=1), HOLES)
-add("nunique", lambda n: xpx.nunique(n), N)
 add("one_hot", lambda n: xpx.one_hot(n, 3), N)
 add("pad", lambda x: xpx.pad(x, 2, constant_values=1.5), X)
 add("pad", lambda x: xpx.pad(x, ((1, 0), (0, 2))), X, label="by axis")
 add("partition", lambda v: xpx.partition(v, 2)[2:3], V)
-add("searchsorted", lambda v, x: xpx.searchsorted(v, x), np.sort(V), X)
 add("setdiff1d", lambda v: xpx.setdiff1d(v, v[:2]), V)
-add("sinc", lambda x: xpx.sinc(x), X)
 add("union1d", lambda v, w: xpx.union1d(v, w), V, V + 1)
 add("unravel_index", lambda n: xpx.unravel_index(n, (2, 3)), N)
+for _name, _inputs in {
+    "angle": (Z,), "cov": (X,), "create_diagonal": (X,), "deg2rad": (X,), "rad2deg": (X,), "sinc": (X,),
+    "isclose": (X, X + 1e-9), "isin": (N, N[:2]), "kron": (X, V), "nunique": (N,), "searchsorted": (np.sort(V), X),
+}.items():  # fmt: skip
+    SAMPLES.of(xpx, _name, *_inputs)
+for _name in ("nanmax", "nanmean", "nanmin", "nansum"):
+    SAMPLES.of(xpx, _name, HOLES, axis=1)

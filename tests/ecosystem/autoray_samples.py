@@ -51,50 +51,38 @@ for _name in ("real", "imag", "conj", "abs", "angle"):
     one(_name, Z, label="complex")
 for _name in ("sum", "mean", "max", "prod", "cumsum", "argsort", "sort", "flip"):
     one(_name, A, axis=0, label="an axis")
+for _name, _x, *_arguments in (
+    ("reshape", A, (4, 3)), ("clip", A, -0.5, 0.5), ("expand_dims", A, 1), ("squeeze", A[:, :1]), ("tile", A, (2, 1)),
+    ("pad", A, ((1, 0), (0, 2))), ("repeat", A, 2), ("broadcast_to", V, (3, 4)),
+    ("moveaxis", A, 0, 1), ("swapaxes", A, 0, 1), ("diag", V),
+    ("diagonal", S), ("trace", S), ("astype", A, "complex128"), ("linalg.inv", S), ("linalg.det", S),
+    ("linalg.pinv", S), ("linalg.norm", S), ("linalg.expm", S / 4),
+):  # fmt: skip
+    one(_name, _x, *_arguments)
 one("sum", A, 0, label="an axis by position")
-one("reshape", A, (4, 3))
 one("transpose", A, (1, 0), label="axes")
-one("clip", A, -0.5, 0.5)
-one("expand_dims", A, 1)
-one("squeeze", A[:, :1])
-one("take", A, np.asarray([2, 0]), axis=0)
 one("roll", A, 1, axis=0)
-one("pad", A, ((1, 0), (0, 2)))
-one("tile", A, (2, 1))
-one("repeat", A, 2)
-one("broadcast_to", V, (3, 4))
-one("moveaxis", A, 0, 1)
-one("swapaxes", A, 0, 1)
 one("split", A, 2, axis=1)
 one("array_split", A, 3, axis=1)
-one("diag", V)
+one("take", A, np.asarray([2, 0]), axis=0)
 one("diag", S, label="of a matrix")
-one("diagonal", S)
-one("trace", S)
-one("astype", A, "complex128")
+for _name, *_inputs in (
+    ("matmul", A, B), ("dot", A, B), ("outer", V, V[:2]), ("kron", A, B), ("maximum", A, P), ("power", P, A),
+    ("allclose", A, P), ("linalg.solve", S, A),
+):  # fmt: skip
+    add(f"do {_name}", lambda a, b, n=_name: do(n, a, b), *_inputs)
 add("do einsum", lambda a, b: do("einsum", "ij,jk->ki", a, b), A, B)
 add("do tensordot", lambda a, b: do("tensordot", a, b, 1), A, B)
 add("do tensordot", lambda a, b: do("tensordot", a, b, axes=((1,), (0,))), A, B, label="axes")
-add("do matmul", lambda a, b: do("matmul", a, b), A, B)
-add("do dot", lambda a, b: do("dot", a, b), A, B)
-add("do outer", lambda a, b: do("outer", a, b), V, V[:2])
-add("do kron", lambda a, b: do("kron", a, b), A, B)
 add("do where", lambda a, b: do("where", a > 0, a, b), A, P)
-add("do maximum", lambda a, b: do("maximum", a, b), A, P)
-add("do power", lambda a, b: do("power", a, b), P, A)
 add("do stack", lambda a, b: do("stack", (a, b)), A, P)
 add("do concatenate", lambda a, b: do("concatenate", (a, b), axis=1), A, P)
-add("do allclose", lambda a, b: do("allclose", a, b), A, P)
 add("do eye", lambda a: a @ do("eye", 4, like=a), A)
 add("do zeros", lambda a: a + do("zeros", (3, 4), like=a), A)
 add("do array", lambda a: a * do("array", [1.0, 2.0, 3.0, 4.0], like=a), A)
 add("do asarray", lambda a: do("asarray", a) * 2, A)
 add("do random.normal", lambda a: a + 0 * do("random.normal", size=(3, 4), like=a), A)
-for _name in ("inv", "det", "pinv", "norm"):
-    one(f"linalg.{_name}", S)
 add("do linalg.cholesky", lambda a: do("linalg.cholesky", (a + a.T) / 2), H)
-one("linalg.expm", S / 4)
-add("do linalg.solve", lambda a, b: do("linalg.solve", a, b), S, A)
 add("do linalg.qr", lambda a: list(do("linalg.qr", a)), S)
 add("do linalg.eigh", lambda a: do("linalg.eigh", (a + a.T) / 2)[0], S)
 add("do linalg.eigvalsh", lambda a: do("linalg.eigvalsh", (a + a.T) / 2), S)

@@ -1,5 +1,7 @@
 """cotengra: contractions, and the trees and expressions that are made for them."""
 
+import functools
+
 import cotengra
 import numpy as np
 
@@ -14,49 +16,28 @@ Z = A + 1j * rng.normal(size=(2, 3))
 
 add = SAMPLES.add
 einsum = cotengra.einsum
-add("einsum", lambda a, b: einsum("ij,jk->ik", a, b), A, B)
-add("einsum", lambda a, b, c: einsum("ij,jk,kl->li", a, b, c), A, B, C, label="three matrices")
-add("einsum", lambda a, b: einsum("ij,kl->ijkl", a, b), A, B, label="an outer product")
-add("einsum", lambda a, t: einsum("ij,ijk->ik", a, t), A, T, label="a batch axis")
-add("einsum", lambda t: einsum("ijj->i", t), T, label="a diagonal")
-add("einsum", lambda t: einsum("ijk->", t), T, label="one operand, summed")
-add("einsum", lambda t: einsum("abc->cab", t), T, label="one operand, transposed")
-add("einsum", lambda a, b: einsum("...j,jk->...k", a, b), A, B, label="an ellipsis")
+for _label, (_equation, *_inputs) in {
+    "": ("ij,jk->ik", A, B), "three matrices": ("ij,jk,kl->li", A, B, C), "an outer product": ("ij,kl->ijkl", A, B),
+    "a batch axis": ("ij,ijk->ik", A, T), "a diagonal": ("ijj->i", T), "one operand, summed": ("ijk->", T),
+    "one operand, transposed": ("abc->cab", T), "an ellipsis": ("...j,jk->...k", A, B),
+}.items():  # fmt: skip
+    add("einsum", lambda *a, e=_equation: einsum(e, *a), *_inputs, label=_label)
 add("einsum", lambda z, b: einsum("ij,jk->ik", z, b + 0j), Z, B, label="complex")
 for _how in ("greedy", "optimal", "auto"):
     add("einsum", lambda a, b, c, h=_how: einsum("ij,jk,kl->il", a, b, c, optimize=h), A, B, C, label=_how)
 add("einsum", lambda a, b, c: einsum("ij,jk,ki->", a, b, c, strip_exponent=True), A, B, C, label="strip_exponent")
-add("einsum_expression", lambda a, b, c: cotengra.einsum_expression("ij,jk,kl->il", A.shape, B.shape, C.shape)(a, b, c),
-    A, B, C)  # fmt: skip
-add(
-    "einsum_expression",
-    lambda a, b, c: cotengra.einsum_expression("ij,jk,kl->il", A.shape, b, C.shape, constants=[1])(a, c),
-    A, B, C, label="with a constant that has a gradient",
-)  # fmt: skip
-add(
-    "einsum_tree",
-    lambda a, b, c: cotengra.einsum_tree("ij,jk,kl->il", A.shape, B.shape, C.shape).contract([a, b, c]),
-    A, B, C,
-)  # fmt: skip
-
-
-def _sliced(a, b, c):
-    tree = cotengra.einsum_tree("ij,jk,kl->il", A.shape, B.shape, C.shape)
-    return tree.slice(target_slices=2).contract([a, b, c])
-
-
-add("ContractionTree.slice", _sliced, A, B, C)
-add(
-    "array_contract",
-    lambda a, b, c: cotengra.array_contract([a, b, c], [("i", "j"), ("j", "k"), ("k", "l")], ("i", "l")),
-    A, B, C,
-)  # fmt: skip
+SHAPES, INDICES = (A.shape, B.shape, C.shape), [("i", "j"), ("j", "k"), ("k", "l")]
+expression = functools.partial(cotengra.einsum_expression, "ij,jk,kl->il")
+tree = functools.partial(cotengra.einsum_tree, "ij,jk,kl->il", *SHAPES)
+add("einsum_expression", lambda *a: expression(*SHAPES)(*a), A, B, C)
+add("einsum_expression", lambda a, b, c: expression(A.shape, b, C.shape, constants=[1])(a, c), A, B, C,
+    label="with a constant that has a gradient")  # fmt: skip
+add("einsum_tree", lambda *a: tree().contract(list(a)), A, B, C)
+add("ContractionTree.slice", lambda *a: tree().slice(target_slices=2).contract(list(a)), A, B, C)
+add("array_contract", lambda *a: cotengra.array_contract(list(a), INDICES, ("i", "l")), A, B, C)
 add(
     "array_contract_expression",
-    lambda a, b, c: cotengra.array_contract_expression(
-        [("i", "j"), ("j", "k"), ("k", "l")], ("l", "i"), shapes=[A.shape, B.shape, C.shape]
-    )(a, b, c),
-    A, B, C,
+    lambda *a: cotengra.array_contract_expression(INDICES, ("l", "i"), shapes=list(SHAPES))(*a), A, B, C,
 )  # fmt: skip
 add("ncon", lambda a, b, c: cotengra.ncon([a, b, c], [(-1, 1), (1, 2), (2, -2)]), A, B, C)
 

@@ -1,5 +1,7 @@
 """opt_einsum: contractions, and what is made for them beforehand."""
 
+import functools
+
 import numpy as np
 import opt_einsum
 
@@ -30,28 +32,22 @@ Z = A + 1j * rng.normal(size=(2, 3))
 
 add = SAMPLES.add
 contract = opt_einsum.contract
-add("contract", lambda a, b, c: contract("ij,jk,kl->il", a, b, c), A, B, C, label="three matrices")
+for _label, (_equation, *_inputs) in {
+    "three matrices": ("ij,jk,kl->il", A, B, C), "the result transposed": ("ij,jk->ki", A, B),
+    "a diagonal and a batch axis": ("ij,ijj->i", A, T), "an outer product": ("ij,kl->ijkl", A, B),
+    "one operand, summed": ("ijj->", T), "one operand, transposed": ("abc->cab", T),
+    "an ellipsis": ("...j,jk->...k", A, B),
+}.items():  # fmt: skip
+    add("contract", lambda *a, e=_equation: contract(e, *a), *_inputs, label=_label)
 add("contract", lambda a, b: contract("ij,jk", a, b, optimize=False), A, B, label="without an order")
-add("contract", lambda a, b: contract("ij,jk->ki", a, b), A, B, label="the result transposed")
-add("contract", lambda a, t: contract("ij,ijj->i", a, t), A, T, label="a diagonal and a batch axis")
-add("contract", lambda a, b: contract("ij,kl->ijkl", a, b), A, B, label="an outer product")
-add("contract", lambda t: contract("ijj->", t), T, label="one operand, summed")
-add("contract", lambda t: contract("abc->cab", t), T, label="one operand, transposed")
-add("contract", lambda a, b: contract("...j,jk->...k", a, b), A, B, label="an ellipsis")
 add("contract", lambda a, b: contract(a, (0, 1), b, (1, 2), (2, 0)), A, B, label="indices as numbers")
 add("contract", lambda z, b: contract("ij,jk->ik", z, b + 0j), Z, B, label="complex")
 for _path in ("greedy", "optimal", "dp", "branch-2"):
     add("contract", lambda a, b, c, p=_path: contract("ij,jk,kl->li", a, b, c, optimize=p), A, B, C, label=_path)
-add(
-    "contract_expression",
-    lambda a, b, c: opt_einsum.contract_expression("ij,jk,kl->il", (2, 3), (3, 4), (4, 2))(a, b, c),
-    A, B, C,
-)  # fmt: skip
-add(
-    "contract_expression",
-    lambda a, b, c: opt_einsum.contract_expression("ij,jk,kl->il", (2, 3), b, (4, 2), constants=[1])(a, c),
-    A, B, C, label="with a constant that has a gradient",
-)  # fmt: skip
+expression = functools.partial(opt_einsum.contract_expression, "ij,jk,kl->il")
+add("contract_expression", lambda *a: expression((2, 3), (3, 4), (4, 2))(*a), A, B, C)
+add("contract_expression", lambda a, b, c: expression((2, 3), b, (4, 2), constants=[1])(a, c), A, B, C,
+    label="with a constant that has a gradient")  # fmt: skip
 add("contract_path", lambda a, b, c: list(map(list, opt_einsum.contract_path("ij,jk,kl->il", a, b, c)[0])), A, B, C)
 
 

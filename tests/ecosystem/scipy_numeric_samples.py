@@ -4,11 +4,13 @@
 and ``constants``.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
-from scipy import constants, differentiate, integrate, interpolate, linalg, ndimage
-from scipy.cluster import hierarchy, vq
+import scipy
+from scipy import constants, differentiate, integrate, interpolate, ndimage, stats
+from scipy.cluster import hierarchy
 from scipy.optimize import elementwise
 
 from ecosystem.trial import Samples
@@ -49,12 +51,13 @@ def xp_of(x: Any) -> Any:
 
 
 add = SAMPLES.add
+of = functools.partial(SAMPLES.of, scipy)
 
 # integrate
-add("integrate.trapezoid", lambda y, x: integrate.trapezoid(y, x), Y, X)
-add("integrate.cumulative_trapezoid", lambda y, x: integrate.cumulative_trapezoid(y, x, initial=0), Y, X)
+of("integrate.trapezoid", Y, X)
+of("integrate.cumulative_trapezoid", Y, X, initial=0)
 add("integrate.cumulative_simpson", lambda y, x: integrate.cumulative_simpson(y, x=x), Y, X)
-add("integrate.romb", lambda y: integrate.romb(y, dx=0.1), Y)
+of("integrate.romb", Y, dx=0.1)
 add("integrate.tanhsinh", lambda a, b: integrate.tanhsinh(lambda x: xp_of(x).exp(-x * x), a, b).integral, -P, P + 0.5)
 add(
     "integrate.tanhsinh",
@@ -63,86 +66,68 @@ add(
 )  # fmt: skip
 add(
     "integrate.nsum",
-    lambda p: integrate.nsum(lambda k, q: xp_of(k).exp(-q * k), p * 0 + 1, p * 0 + 30, args=(p,)).sum,
-    P + 1,
-)
+    lambda p: integrate.nsum(lambda k, q: xp_of(k).exp(-q * k), p * 0 + 1, p * 0 + 30, args=(p,)).sum, P + 1,
+)  # fmt: skip
 add(
     "integrate.cubature", lambda a, b: integrate.cubature(lambda x: xp_of(x).exp(-x[:, 0] * x[:, 1]), a, b).estimate,
     P[:2] * 0, P[:2],
 )  # fmt: skip
-add(
-    "integrate.qmc_quad",
-    lambda a, b: (
-        integrate.qmc_quad(
-            lambda x: xp_of(x).exp(-x[0] * x[1]),
-            a,
-            b,
-            n_points=64,
-            n_estimates=2,
-            qrng=__import__("scipy.stats").stats.qmc.Halton(2, rng=1, scramble=False),
-        ).integral
-    ),
-    P[:2] * 0,
-    P[:2],
-)
+
+
+def _quasi_monte_carlo(a: Any, b: Any) -> Any:
+    points = stats.qmc.Halton(2, rng=1, scramble=False)
+    f = lambda x: xp_of(x).exp(-x[0] * x[1])  # noqa: E731
+    return integrate.qmc_quad(f, a, b, n_points=64, n_estimates=2, qrng=points).integral
+
+
+add("integrate.qmc_quad", _quasi_monte_carlo, P[:2] * 0, P[:2])
 
 # differentiate
 add("differentiate.derivative", lambda x: differentiate.derivative(lambda v: xp_of(v).exp(-v * v), x).df, P)
 add("differentiate.jacobian", lambda x: differentiate.jacobian(lambda v: v * v * v, x).df, P)
 add("differentiate.hessian", lambda x: differentiate.hessian(lambda v: xp_of(v).sum(v * v * v, axis=0), x).ddf, P[:2])
 
+
 # optimize.elementwise
-add(
-    "optimize.elementwise.find_root",
-    lambda a, p: elementwise.find_root(lambda x, q: x * x - q, (a, a + 3), args=(p,)).x, P * 0, P + 0.5,
-)  # fmt: skip
-add(
-    "optimize.elementwise.find_minimum",
-    lambda a, p: elementwise.find_minimum(lambda x, q: (x - q) ** 2 + q, (a, a + 1.8, a + 4), args=(p,)).f_x,
-    P * 0 - 1,
-    P,
-)
-add(
-    "optimize.elementwise.bracket_root",
-    lambda a, p: elementwise.bracket_root(lambda x, q: x - q, a, args=(p,)).bracket, P * 0, P,
-)  # fmt: skip
-add(
-    "optimize.elementwise.bracket_minimum",
-    lambda a, p: elementwise.bracket_minimum(lambda x, q: (x - q) ** 2, a, args=(p,)).bracket, P * 0, P,
-)  # fmt: skip
+def _elementwise(name: str, f: Any, at: Any, result: str, *inputs: Any) -> None:
+    """File a sample of a search of a function of x and a parameter, from a start."""
+    search = getattr(elementwise, name)
+    add(f"optimize.elementwise.{name}", lambda a, p: getattr(search(f, at(a), args=(p,)), result), *inputs)
+
+
+_elementwise("find_root", lambda x, q: x * x - q, lambda a: (a, a + 3), "x", P * 0, P + 0.5)
+_elementwise("find_minimum", lambda x, q: (x - q) ** 2 + q, lambda a: (a, a + 1.8, a + 4), "f_x", P * 0 - 1, P)
+_elementwise("bracket_root", lambda x, q: x - q, lambda a: a, "bracket", P * 0, P)
+_elementwise("bracket_minimum", lambda x, q: (x - q) ** 2, lambda a: a, "bracket", P * 0, P)
 
 # linalg
-add("linalg.block_diag", lambda a, b: linalg.block_diag(a, b), MATRIX, KERNEL)
-add("linalg.fiedler", lambda y: linalg.fiedler(y), Y)
-add("linalg.orthogonal_procrustes", lambda a, b: linalg.orthogonal_procrustes(a, b), IMAGE[:, :3], IMAGE[:, 3:])
+of("linalg.block_diag", MATRIX, KERNEL)
+of("linalg.fiedler", Y)
+of("linalg.orthogonal_procrustes", IMAGE[:, :3], IMAGE[:, 3:])
+
 
 # interpolate
-add("interpolate.CubicSpline", lambda x, y, z: interpolate.CubicSpline(x, y)(z), X, Y, NEW)
-add("interpolate.PchipInterpolator", lambda x, y, z: interpolate.PchipInterpolator(x, y)(z), X, Y, NEW)
-add("interpolate.Akima1DInterpolator", lambda x, y, z: interpolate.Akima1DInterpolator(x, y)(z), X, Y, NEW)
-add(
-    "interpolate.CubicHermiteSpline", lambda x, y, d, z: interpolate.CubicHermiteSpline(x, y, d)(z), X, Y,
-    Y[::-1].copy(), NEW,
-)  # fmt: skip
-add("interpolate.PPoly", lambda c, x, z: interpolate.PPoly(c, x)(z), rng.normal(size=(4, 8)), X, NEW)
-add("interpolate.BPoly", lambda c, x, z: interpolate.BPoly(c, x)(z), rng.normal(size=(4, 8)), X, NEW)
-add("interpolate.BSpline", lambda t, c, z: interpolate.BSpline(t, c, 2)(z), np.linspace(-1, 3, 9), Y[:6], NEW)
+def interpolated(name: str, *inputs: Any, rest: tuple[Any, ...] = (), **settings: Any) -> None:
+    """File a sample of what interpolates, made of all inputs but the last, which are its places."""
+    make = getattr(interpolate, name)
+    add(f"interpolate.{name}", lambda *a: make(*a[:-1], *rest, **settings)(a[-1]), *inputs)
+
+
+for _name in ("CubicSpline", "PchipInterpolator", "Akima1DInterpolator", "make_interp_spline", "make_splrep"):
+    interpolated(_name, X, Y, NEW)
+interpolated("CubicHermiteSpline", X, Y, Y[::-1].copy(), NEW)
+interpolated("PPoly", rng.normal(size=(4, 8)), X, NEW)
+interpolated("BPoly", rng.normal(size=(4, 8)), X, NEW)
+interpolated("BSpline", np.linspace(-1, 3, 9), Y[:6], NEW, rest=(2,))
 add(
     "interpolate.NdBSpline", lambda t, c, z: interpolate.NdBSpline((t,), c, 2)(z), np.linspace(-1, 3, 9), Y[:6],
     NEW[:, None],
 )  # fmt: skip
-add("interpolate.make_interp_spline", lambda x, y, z: interpolate.make_interp_spline(x, y)(z), X, Y, NEW)
-add(
-    "interpolate.make_lsq_spline", lambda x, y, t, z: interpolate.make_lsq_spline(x, y, t)(z), X, Y,
-    np.asarray([0, 0, 0, 0, 1.1, 2, 2, 2, 2]), NEW,
-)  # fmt: skip
-add("interpolate.make_smoothing_spline", lambda x, y, z: interpolate.make_smoothing_spline(x, y, lam=0.1)(z), X, Y, NEW)
-add("interpolate.make_splrep", lambda x, y, z: interpolate.make_splrep(x, y)(z), X, Y, NEW)
+interpolated("make_lsq_spline", X, Y, np.asarray([0, 0, 0, 0, 1.1, 2, 2, 2, 2]), NEW)
+interpolated("make_smoothing_spline", X, Y, NEW, lam=0.1)
 add("interpolate.make_splprep", lambda y: interpolate.make_splprep([y, y[::-1]])[1], Y)
 add("interpolate.generate_knots", lambda x, y: list(interpolate.generate_knots(x, y, s=0.5))[-1], X, Y)
-add(
-    "interpolate.RBFInterpolator", lambda p, y, q: interpolate.RBFInterpolator(p, y)(q), POINTS, Y[:6], POINTS[:2] + 0.1
-)
+interpolated("RBFInterpolator", POINTS, Y[:6], POINTS[:2] + 0.1)
 add(
     "interpolate.RegularGridInterpolator", lambda x, v, q: interpolate.RegularGridInterpolator((x, x[:6]), v)(q),
     np.linspace(0, 1, 7), IMAGE, rng.uniform(0.1, 0.7, size=(3, 2)),
@@ -174,65 +159,46 @@ for _name, _settings in _FILTERS.items():
         IMAGE,
     )
 for _name in ("convolve", "correlate"):
-    add(f"ndimage.{_name}", lambda x, k, n=_name: getattr(ndimage, n)(x, k), IMAGE, KERNEL)
-    add(f"ndimage.{_name}1d", lambda x, k, n=_name: getattr(ndimage, f"{n}1d")(x, k), IMAGE, KERNEL[0])
+    of(f"ndimage.{_name}", IMAGE, KERNEL)
+    of(f"ndimage.{_name}1d", IMAGE, KERNEL[0])
 for _name in (
-    "binary_closing",
-    "binary_dilation",
-    "binary_erosion",
-    "binary_fill_holes",
-    "binary_hit_or_miss",
-    "binary_opening",
-    "binary_propagation",
-):
-    add(f"ndimage.{_name}", lambda x, n=_name: getattr(ndimage, n)(x), BITS)
-for _name in ("distance_transform_bf", "distance_transform_cdt", "distance_transform_edt", "label"):
-    add(f"ndimage.{_name}", lambda x, n=_name: getattr(ndimage, n)(x), BITS)
-add("ndimage.sum_labels", lambda x, n: ndimage.sum_labels(x, n), IMAGE, LABELS)
+    "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_hit_or_miss", "binary_opening",
+    "binary_propagation", "distance_transform_bf", "distance_transform_cdt", "distance_transform_edt", "label",
+):  # fmt: skip
+    of(f"ndimage.{_name}", BITS)
+of("ndimage.sum_labels", IMAGE, LABELS)
 add(
     "ndimage.labeled_comprehension", lambda x, n: ndimage.labeled_comprehension(x, n, [1, 2], np.mean, float, 0), IMAGE,
     LABELS,
 )  # fmt: skip
 add(
     "ndimage.vectorized_filter",
-    lambda x: ndimage.vectorized_filter(x, lambda w, axis: xp_of(w).mean(w, axis=axis), size=3),
-    IMAGE,
-)
+    lambda x: ndimage.vectorized_filter(x, lambda w, axis: xp_of(w).mean(w, axis=axis), size=3), IMAGE,
+)  # fmt: skip
 
 # cluster
-add("cluster.vq.whiten", lambda p: vq.whiten(p), POINTS)
-add("cluster.vq.vq", lambda p, c: vq.vq(p, c), POINTS, POINTS[:2] + 0.1)
-add("cluster.vq.kmeans", lambda p, c: vq.kmeans(p, c), POINTS, POINTS[:2] + 0.1)
-add("cluster.vq.kmeans2", lambda p, c: vq.kmeans2(p, c, minit="matrix"), POINTS, POINTS[:2] + 0.1)
+of("cluster.vq.whiten", POINTS)
+of("cluster.vq.vq", POINTS, POINTS[:2] + 0.1)
+of("cluster.vq.kmeans", POINTS, POINTS[:2] + 0.1)
+of("cluster.vq.kmeans2", POINTS, POINTS[:2] + 0.1, minit="matrix")
 for _name in ("single", "complete", "average", "weighted", "centroid", "median", "ward", "linkage"):
     add(f"cluster.hierarchy.{_name}", lambda p, n=_name: getattr(hierarchy, n)(p)[:, 2], POINTS)
 for _name in (
-    "cophenet",
-    "inconsistent",
-    "maxdists",
-    "leaves_list",
-    "num_obs_linkage",
-    "is_monotonic",
-    "is_valid_linkage",
-):
-    add(
-        f"cluster.hierarchy.{_name}", lambda t, n=_name: getattr(hierarchy, n)(t), TREE,
-        fixed=(0,) if "_" in _name else (),
-    )  # fmt: skip
-add("cluster.hierarchy.maxinconsts", lambda t, r: hierarchy.maxinconsts(t, r), TREE, hierarchy.inconsistent(TREE))
-add("cluster.hierarchy.maxRstat", lambda t, r: hierarchy.maxRstat(t, r, 1), TREE, hierarchy.inconsistent(TREE))
-add("cluster.hierarchy.is_valid_im", lambda r: hierarchy.is_valid_im(r), hierarchy.inconsistent(TREE))
-add("cluster.hierarchy.fcluster", lambda t: hierarchy.fcluster(t, 1.0), TREE)
-add("cluster.hierarchy.fclusterdata", lambda p: hierarchy.fclusterdata(p, 1.0), POINTS)
-add("cluster.hierarchy.correspond", lambda t, y: hierarchy.correspond(t, y), TREE, rng.uniform(size=15), fixed=(0, 1))
+    "cophenet", "inconsistent", "maxdists", "leaves_list", "num_obs_linkage", "is_monotonic", "is_valid_linkage",
+):  # fmt: skip
+    of(f"cluster.hierarchy.{_name}", TREE, fixed=(0,) if "_" in _name else ())
+_INCONSISTENT = hierarchy.inconsistent(TREE)
+of("cluster.hierarchy.maxinconsts", TREE, _INCONSISTENT)
+of("cluster.hierarchy.maxRstat", TREE, _INCONSISTENT, i=1)
+of("cluster.hierarchy.is_valid_im", _INCONSISTENT)
+of("cluster.hierarchy.fcluster", TREE, t=1.0)
+of("cluster.hierarchy.fclusterdata", POINTS, t=1.0)
+of("cluster.hierarchy.correspond", TREE, rng.uniform(size=15), fixed=(0, 1))
 add("cluster.hierarchy.optimal_leaf_ordering", lambda t, p: hierarchy.optimal_leaf_ordering(t, p)[:, 2], TREE, POINTS)
-add(
-    "cluster.hierarchy.is_isomorphic", lambda a, b: hierarchy.is_isomorphic(a, b), np.asarray([1, 1, 2]),
-    np.asarray([2, 2, 1]),
-)  # fmt: skip
-add("cluster.hierarchy.leaders", lambda t, c: hierarchy.leaders(t, c), TREE, hierarchy.fcluster(TREE, 1.0))
+of("cluster.hierarchy.is_isomorphic", np.asarray([1, 1, 2]), np.asarray([2, 2, 1]))
+of("cluster.hierarchy.leaders", TREE, hierarchy.fcluster(TREE, 1.0))
 
 # constants
-add("constants.convert_temperature", lambda x: constants.convert_temperature(x, "C", "F"), Y)
+of("constants.convert_temperature", Y, old_scale="C", new_scale="F")
 add("constants.lambda2nu", lambda x: constants.lambda2nu(x) / 1e8, P)
 add("constants.nu2lambda", lambda x: constants.nu2lambda(x) / 1e8, P)

@@ -39,7 +39,7 @@ for _name in ("gmean", "hmean"):
     add(_name, POSITIVE)
     add(_name, POSITIVE, weights=None, axis=0, label="axis")
 SAMPLES.add("stats.gmean", lambda x, w: stats.gmean(x, weights=w), POSITIVE, ALSO, label="weighted")
-SAMPLES.add("stats.pmean", lambda x: stats.pmean(x, 2.5), POSITIVE)
+add("pmean", POSITIVE, p=2.5)
 for _name in (
     "differential_entropy", "gstd", "iqr", "kurtosis", "median_abs_deviation", "sem", "skew", "tmean", "tmin",
     "tmax", "tsem", "tstd", "tvar", "variation", "zscore", "kstatvar", "describe",
@@ -59,9 +59,9 @@ SAMPLES.add("stats.kstat", lambda x: stats.kstat(x, 3), X)
 SAMPLES.add("stats.lmoment", lambda x: stats.lmoment(x), X)
 add("mode", COUNTS)
 SAMPLES.add("stats.sigmaclip", lambda x: stats.sigmaclip(x, 2.0, 2.0)[0], X)
-SAMPLES.add("stats.trim_mean", lambda x: stats.trim_mean(x, 0.2), X)
-SAMPLES.add("stats.quantile", lambda x: stats.quantile(x, 0.3), X)
-SAMPLES.add("stats.rankdata", lambda x: stats.rankdata(x), X)
+add("trim_mean", X, proportiontocut=0.2)
+add("quantile", X, p=0.3)
+add("rankdata", X)
 SAMPLES.add("stats.boxcox_llf", lambda x: stats.boxcox_llf(0.7, x), POSITIVE)
 SAMPLES.add("stats.yeojohnson_llf", lambda x: stats.yeojohnson_llf(0.7, x), X)
 for _name in ("circmean", "circvar", "circstd"):
@@ -103,43 +103,30 @@ SAMPLES.add(
 )
 SAMPLES.add("stats.chisquare", lambda x: parts(stats.chisquare(x)), POSITIVE)
 SAMPLES.add("stats.power_divergence", lambda x: parts(stats.power_divergence(x, lambda_=0.5)), POSITIVE)
-SAMPLES.add(
-    "stats.bootstrap",
-    lambda x: (
-        stats.bootstrap(
-            (x,),
-            lambda v, axis: v.mean(axis=axis) if isinstance(v, np.ndarray) else __import__("agrad").mean(v, axis=axis),
-            n_resamples=20,
-            rng=np.random.default_rng(0),
-            method="percentile",
-        ).standard_error
-    ),
-    X,
-)
-SAMPLES.add(
-    "stats.monte_carlo_test",
-    lambda x: (
-        stats.monte_carlo_test(
-            x,
-            lambda size: np.random.default_rng(0).normal(size=size),
-            lambda v, axis: v.__array_namespace__().mean(v, axis=axis),
-            n_resamples=20,
-        ).statistic
-    ),
-    X,
-)
-SAMPLES.add(
-    "stats.permutation_test",
-    lambda x, y: (
-        stats.permutation_test(
-            (x, y),
-            lambda a, b, axis: a.__array_namespace__().mean(a, axis=axis) - b.__array_namespace__().mean(b, axis=axis),
-            n_resamples=20,
-            rng=np.random.default_rng(0),
-            vectorized=True,
-        ).statistic
-    ),
-    X,
-    Y,
-)
+
+
+def _mean(v: Any, axis: int) -> Any:
+    return v.__array_namespace__().mean(v, axis=axis)
+
+
+def _drawn() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def _bootstrap(x: Any) -> Any:
+    return stats.bootstrap((x,), _mean, n_resamples=20, rng=_drawn(), method="percentile").standard_error
+
+
+def _monte_carlo(x: Any) -> Any:
+    return stats.monte_carlo_test(x, lambda size: _drawn().normal(size=size), _mean, n_resamples=20).statistic
+
+
+def _permuted(x: Any, y: Any) -> Any:
+    apart = lambda a, b, axis: _mean(a, axis) - _mean(b, axis)  # noqa: E731
+    return stats.permutation_test((x, y), apart, n_resamples=20, rng=_drawn(), vectorized=True).statistic
+
+
+SAMPLES.add("stats.bootstrap", _bootstrap, X)
+SAMPLES.add("stats.monte_carlo_test", _monte_carlo, X)
+SAMPLES.add("stats.permutation_test", _permuted, X, Y)
 NOT_TRIED["stats.power"] = "draws random samples, and counts"

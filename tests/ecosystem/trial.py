@@ -1,6 +1,7 @@
 """The trial of a call of a library's function: value and gradient against NumPy's."""
 
 import dataclasses
+import operator
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -54,6 +55,13 @@ class Samples(list[Sample]):
         sample = Sample(name, call, tuple(np.asarray(x) for x in inputs), frozenset(fixed), label)
         assert all(sample.title != other.title for other in self), f"{sample.title} is filed twice"
         self.append(sample)
+
+    def of(
+        self, place: Any, name: str, *inputs: Any, fixed: tuple[int, ...] = (), label: str = "", **settings: Any
+    ) -> None:
+        """File a sample of a function by its dotted name in a package or module, called with inputs and settings."""
+        function = operator.attrgetter(name)(place)
+        self.add(name, lambda *a: function(*a, **settings), *inputs, fixed=fixed, label=label)
 
 
 def leaves(result: Any) -> list[Any]:

@@ -43,6 +43,11 @@ def two(name: str, function: Any, x: Any = X, y: Any = Y, label: str = "") -> No
     SAMPLES.add(name, lambda a, b: data(function(array(a), array(b))), x, y, label=label)
 
 
+def method(name: str, *arguments: Any, x: Any = X, label: str = "", **options: Any) -> None:
+    """File a sample of a method of a DataArray."""
+    one(f"DataArray.{name}", lambda a: getattr(a, name)(*arguments, **options), x, label)
+
+
 # arithmetic
 two("DataArray.__add__", lambda a, b: a + b)
 one("DataArray.__add__", lambda a: a + 1.5, label="a number")
@@ -62,107 +67,75 @@ two("DataArray.__iadd__", lambda a, b: a.__iadd__(b))
 one("numpy.exp", lambda a: np.exp(a))
 two("numpy.hypot", lambda a, b: np.hypot(a, b))
 
-# reductions
-for _name in ("sum", "mean", "std", "var", "max", "min", "prod", "median", "cumsum", "cumprod"):
-    one(f"DataArray.{_name}", lambda a, n=_name: getattr(a, n)("time"))
-    if _name != "median":
-        one(f"DataArray.{_name}", lambda a, n=_name: getattr(a, n)("time"), HOLES, "nan skipped")
-one("DataArray.sum", lambda a: a.sum(), label="everything")
-one("DataArray.sum", lambda a: a.sum("time", skipna=False), label="skipna=False")
-one("DataArray.mean", lambda a: a.mean("time", keep_attrs=True), label="keep_attrs")
-one("DataArray.count", lambda a: a.count("time"), HOLES)
-one("DataArray.argmax", lambda a: a.argmax("time"))
-one("DataArray.argmin", lambda a: a.argmin("time"))
-one("DataArray.idxmax", lambda a: a.idxmax("time"))
+# methods with arguments by position
+for _name, _arguments in {
+    **dict.fromkeys((
+        "sum", "mean", "std", "var", "max", "min", "prod", "median", "cumsum", "cumprod", "argmax", "argmin", "idxmax",
+        "differentiate", "integrate", "cumulative_integrate", "diff",
+    ), ("time",)),
+    "quantile": (0.3, "time"), "reduce": (np.sum, "time"), "isin": ([1.0, 2.0],), "transpose": ("place", "time"),
+    "expand_dims": ("run",), "copy": (), "astype": ("float64",), "clip": (-0.5, 0.5), "round": (), "conj": (),
+    "to_dataset": ("place",), "polyfit": ("time", 1), "map_blocks": (lambda b: b * 2,), "pipe": (lambda b: b * 2,),
+    "to_numpy": (),
+}.items():  # fmt: skip
+    method(_name, *_arguments)
+for _name in ("sum", "mean", "std", "var", "max", "min", "prod", "cumsum", "cumprod"):
+    method(_name, "time", x=HOLES, label="nan skipped")
+for _name, _arguments in {
+    "count": ("time",), "dropna": ("time",), "fillna": (0.5,), "isnull": (), "notnull": (),
+}.items():  # fmt: skip
+    method(_name, *_arguments, x=HOLES)
+for _name in ("T", "real", "imag", "values"):
+    one(f"DataArray.{_name}", lambda a, n=_name: getattr(a, n))
+
+# and by name
+for _name, _options in {
+    "head": {"time": 2}, "tail": {"time": 2}, "thin": {"time": 2}, "roll": {"time": 1}, "interp": {"time": [15, 22]},
+    "drop_sel": {"time": 20}, "isel": {"time": [0, 2], "place": -1}, "sel": {"time": 20}, "rename": {"time": "t"},
+    "stack": {"z": ("time", "place")}, "shift": {"time": 1, "fill_value": 0.0}, "assign_coords": {"time": [1, 2, 3, 4]},
+    "pad": {"time": 1, "constant_values": 0.0}, "sortby": {"variables": "time", "ascending": False},
+    "swap_dims": {"time": "t"},
+}.items():  # fmt: skip
+    method(_name, **_options)
+method("sum", label="everything")
+method("sum", "time", skipna=False, label="skipna=False")
+method("mean", "time", keep_attrs=True, label="keep_attrs")
+method("sel", time=[20, 40], place="b", label="several labels")
+method("sel", time=22, method="nearest", label="nearest")
+method("sel", time=slice(10, 30), label="a slice of labels")
+method("copy", deep=False, label="shallow")
+
+# several steps
+_WEIGHTS = xr.DataArray(W**2, dims="place")
 one("DataArray.all", lambda a: (a > 0).all("time"))
 one("DataArray.any", lambda a: (a > 0).any("time"))
-one("DataArray.quantile", lambda a: a.quantile(0.3, "time"))
-one("DataArray.reduce", lambda a: a.reduce(np.sum, "time"))
-one("DataArray.weighted", lambda a: a.weighted(xr.DataArray(W**2, dims="place")).mean("place"))
+one("DataArray.weighted", lambda a: a.weighted(_WEIGHTS).mean("place"))
 one("DataArray.groupby", lambda a: a.groupby("place").mean())
 one("DataArray.groupby_bins", lambda a: a.groupby_bins("time", [0, 25, 50]).sum())
 one("DataArray.coarsen", lambda a: a.coarsen(time=2).mean())
 one("DataArray.rolling", lambda a: a.rolling(time=2).mean()[1:])
 one("DataArray.rolling", lambda a: a.rolling(time=2).construct("window")[1:], label="construct")
 one("DataArray.rolling", lambda a: a.rolling(time=2).construct("window", fill_value=0.0), label="construct, a filling")
-one(
-    "DataArray.rolling",
-    lambda a: a.rolling(time=2).construct("window", fill_value=0.0).mean("window"),
-    label="construct, a filling, mean",
-)
-one(
-    "DataArray.dot",
-    lambda a: a.dot(xr.DataArray(W**2, dims="place"), "place") / xr.DataArray(W**2, dims="place").sum(),
-    label="a weighted mean",
-)
+one("DataArray.rolling", lambda a: a.rolling(time=2).construct("window", fill_value=0.0).mean("window"),
+    label="construct, a filling, mean")  # fmt: skip
+one("DataArray.dot", lambda a: a.dot(_WEIGHTS, "place") / _WEIGHTS.sum(), label="a weighted mean")
 one("DataArray.dot", lambda a: a.dot(a))
-one("DataArray.differentiate", lambda a: a.differentiate("time"))
-one("DataArray.integrate", lambda a: a.integrate("time"))
-one("DataArray.cumulative_integrate", lambda a: a.cumulative_integrate("time"))
-one("DataArray.diff", lambda a: a.diff("time"))
-
-# indexing
 one("DataArray.__getitem__", lambda a: a[1:, 0])
 one("DataArray.__getitem__", lambda a: a[{"time": 2}], label="by name")
 one("DataArray.__setitem__", lambda a: [a.__setitem__({"time": 1}, 2.0), a][1])
-one("DataArray.sel", lambda a: a.sel(time=20))
-one("DataArray.sel", lambda a: a.sel(time=[20, 40], place="b"), label="several labels")
-one("DataArray.sel", lambda a: a.sel(time=22, method="nearest"), label="nearest")
-one("DataArray.sel", lambda a: a.sel(time=slice(10, 30)), label="a slice of labels")
 one("DataArray.loc", lambda a: a.loc[20:30, "a"])
-one("DataArray.isel", lambda a: a.isel(time=[0, 2], place=-1))
-one(
-    "DataArray.isel",
-    lambda a: a.isel(time=xr.DataArray([0, 2], dims="z"), place=xr.DataArray([1, 2], dims="z")),
-    label="pointwise",
-)
-one("DataArray.head", lambda a: a.head(time=2))
-one("DataArray.tail", lambda a: a.tail(time=2))
-one("DataArray.thin", lambda a: a.thin(time=2))
+one("DataArray.isel", lambda a: a.isel(time=xr.DataArray([0, 2], dims="z"), place=xr.DataArray([1, 2], dims="z")),
+    label="pointwise")  # fmt: skip
 one("DataArray.where", lambda a: a.where(a > 0)[0, 2])
 one("DataArray.where", lambda a: a.where(a > 0, 0.5), label="a filling")
 one("DataArray.where", lambda a: a.where(a.time > 20, drop=True), label="drop")
 one("DataArray.reindex", lambda a: a.reindex(time=[20, 30, 50])[:2])
-one("DataArray.interp", lambda a: a.interp(time=[15, 22]))
-one("DataArray.drop_sel", lambda a: a.drop_sel(time=20))
-one("DataArray.dropna", lambda a: a.dropna("time"), HOLES)
-one("DataArray.fillna", lambda a: a.fillna(0.5), HOLES)
-one("DataArray.isnull", lambda a: a.isnull(), HOLES)
-one("DataArray.notnull", lambda a: a.notnull(), HOLES)
-one("DataArray.isin", lambda a: a.isin([1.0, 2.0]))
-
-# shapes
-one("DataArray.transpose", lambda a: a.transpose("place", "time"))
-one("DataArray.T", lambda a: a.T)
-one("DataArray.stack", lambda a: a.stack(z=("time", "place")))
 one("DataArray.unstack", lambda a: a.stack(z=("time", "place")).unstack("z"))
-one("DataArray.expand_dims", lambda a: a.expand_dims("run"))
 one("DataArray.squeeze", lambda a: a.expand_dims("run").squeeze("run"))
-one("DataArray.shift", lambda a: a.shift(time=1, fill_value=0.0))
 one("DataArray.shift", lambda a: a.shift(time=1)[1:], label="filled with nan")
-one("DataArray.roll", lambda a: a.roll(time=1))
-one("DataArray.pad", lambda a: a.pad(time=1, constant_values=0.0))
-one("DataArray.sortby", lambda a: a.sortby("time", ascending=False))
 one("DataArray.broadcast_like", lambda a: a.isel(time=0, drop=True).broadcast_like(a))
-one("DataArray.rename", lambda a: a.rename(time="t"))
-one("DataArray.assign_coords", lambda a: a.assign_coords(time=[1, 2, 3, 4]))
-one("DataArray.swap_dims", lambda a: a.swap_dims(time="t"))
-one("DataArray.copy", lambda a: a.copy())
-one("DataArray.copy", lambda a: a.copy(deep=False), label="shallow")
-one("DataArray.astype", lambda a: a.astype("float64"))
-one("DataArray.clip", lambda a: a.clip(-0.5, 0.5))
-one("DataArray.round", lambda a: a.round())
-one("DataArray.conj", lambda a: a.conj())
-one("DataArray.real", lambda a: a.real)
-one("DataArray.imag", lambda a: a.imag)
-one("DataArray.to_dataset", lambda a: a.to_dataset("place"))
-one("DataArray.polyfit", lambda a: a.polyfit("time", 1))
-one("DataArray.map_blocks", lambda a: a.map_blocks(lambda b: b * 2))
-one("DataArray.pipe", lambda a: a.pipe(lambda b: b * 2))
 two("DataArray.combine_first", lambda a, b: a.combine_first(b), HOLES)
 two("DataArray.equals", lambda a, b: a.equals(b))
-one("DataArray.values", lambda a: a.values)
-one("DataArray.to_numpy", lambda a: a.to_numpy())
 one("DataArray.to_pandas", lambda a: a.to_pandas().to_numpy())
 
 # functions
@@ -177,17 +150,13 @@ two("dot", lambda a, b: xr.dot(a, b, dim="time"))
 two("cov", lambda a, b: xr.cov(a, b, "time"))
 two("corr", lambda a, b: xr.corr(a, b, "time"))
 two("cross", lambda a, b: xr.cross(a, b, dim="place"))
-one("full_like", lambda a: xr.full_like(a, 2.0))
-one("zeros_like", lambda a: xr.zeros_like(a))
-one("ones_like", lambda a: xr.ones_like(a))
+for _name, _arguments in {"full_like": (2.0,), "zeros_like": (), "ones_like": ()}.items():
+    one(_name, lambda a, n=_name, rest=_arguments: getattr(xr, n)(a, *rest))
 one("polyval", lambda a: xr.polyval(a, xr.DataArray([1.0, 2.0, 3.0], dims="degree", coords={"degree": [0, 1, 2]})))
 two("apply_ufunc", lambda a, b: xr.apply_ufunc(lambda x, y: x * y, a, b))
 one("apply_ufunc", lambda a: xr.apply_ufunc(lambda x: np.mean(x, -1), a, input_core_dims=[["time"]]), label="core dims")
-one(
-    "apply_ufunc",
-    lambda a: xr.apply_ufunc(lambda x: x @ x, a, input_core_dims=[["time"]], vectorize=True),
-    label="vectorize",
-)
+one("apply_ufunc", lambda a: xr.apply_ufunc(lambda x: x @ x, a, input_core_dims=[["time"]], vectorize=True),
+    label="vectorize")  # fmt: skip
 one("Dataset.mean", lambda a: a.to_dataset("place").mean("time"))
 one("Dataset.__mul__", lambda a: a.to_dataset("place") * 2)
 one("Dataset.to_dataarray", lambda a: a.to_dataset("place").to_dataarray())

@@ -2,14 +2,15 @@
 
 import ast
 import importlib
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pytest
+from honesty import nodes_of, own
+from processes import run_program
 
 import agrad
 
@@ -89,11 +90,12 @@ def imported(tree: ast.Module, module: str, is_package: bool) -> Iterator[tuple[
     """
     unrun = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "_typing.TYPE_CHECKING"]
     skipped = {node for check in unrun for node in ast.walk(check)}
-    for node in (node for node in nodes_of(tree) if node not in skipped):
+    imports = [n for n in nodes_of(tree) if isinstance(n, ast.Import | ast.ImportFrom) and n not in skipped]
+    for node in imports:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = node.module or ""
             if node.level:
                 parts = module.split(".")
@@ -108,12 +110,6 @@ def imported(tree: ast.Module, module: str, is_package: bool) -> Iterator[tuple[
 def is_module(name: str) -> bool:
     path = ROOT.parent.joinpath(*name.split("."))
     return name.startswith("agrad") and (path.with_suffix(".py").exists() or (path / "__init__.py").exists())
-
-
-@cache
-def nodes_of(tree: ast.Module) -> list[ast.AST]:
-    """Return all nodes of a file, which several tests look at."""
-    return list(ast.walk(tree))
 
 
 @cache
@@ -169,7 +165,7 @@ def names_a_library(file: Path) -> Iterator[str]:
         if isinstance(rule, ast.Lambda | ast.FunctionDef) and {"g", "t", "g_loss", "g_lse"} & {
             a.arg for a in (*rule.args.args, *rule.args.posonlyargs)
         }:
-            names = {node.id for node in ast.walk(rule) if isinstance(node, ast.Name)}
+            names = {node.id for node in nodes_of(rule) if isinstance(node, ast.Name)}
             if names & (NAMED_BACKENDS | {"np", "cp", "jnp"}):
                 yield f"{place(file, rule)} names an array library"
 
@@ -183,12 +179,11 @@ def test_the_calculus_imports_the_notation_and_no_backend() -> None:
 
 def inner_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """The imports inside functions, with their lines."""
-    for function in nodes_of(tree):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Import | ast.ImportFrom):
-                    names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
-                    yield from ((node.lineno, name) for name in names)
+    outer = set(own(tree))
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and node not in outer:
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+            yield from ((node.lineno, name) for name in names)
 
 
 def test_imports_stand_at_the_top() -> None:
@@ -202,7 +197,7 @@ def test_imports_stand_at_the_top() -> None:
 def examples_in(text: str) -> int:
     """Return how many lines the examples of a module take: in docstrings, with their titles, and in rows."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    nodes = list(ast.walk(ast.parse(text)))
+    nodes = nodes_of(ast.parse(text))
     rows = [node for node in nodes if isinstance(node, ast.keyword) and node.arg == "example"]
     docs = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, kinds)]
     found = [re.fullmatch(r"(.*?)\n\nExamples\n-{8}\n.*", doc, flags=re.DOTALL) for doc in docs]
@@ -242,27 +237,31 @@ COUNT = 85
 """The most modules that ``import agrad`` loads of its own."""
 
 
-def loaded_by(code: str) -> set[str]:
-    """Return the modules that a program loads in a new process beyond NumPy's."""
-    code = f"import numpy, sys\nbefore = set(sys.modules)\n{code}\nprint(*sorted(set(sys.modules) - before))"
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("AGRAD_")}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT.parent), *sys.path])
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.split())
+LOADED = """
+import numpy, sys
+for code in sys.argv[1:]:
+    before = set(sys.modules)
+    exec(code)
+    print(*sorted(set(sys.modules) - before))
+"""
+PROGRAMS = (
+    "import agrad",
+    "agrad.grad(lambda x: agrad.sum(agrad.clip(x, 0.0, 3.0) * x))(agrad.asarray([1.0, 2.0]))",
+    "import agrad.jit.api, agrad.jit.shapes\nfrom agrad import *\nassert callable(jit) and agrad.jit is jit",
+)
 
 
-def test_importing_agrad_leaves_the_rest_to_its_first_use() -> None:
-    found = loaded_by("import agrad")
+def test_importing_agrad_leaves_the_rest_to_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What programs load, one after another, in a new process that has NumPy."""
+    monkeypatch.delenv("AGRAD_BACKEND", raising=False)
+    found, first, names = (set(line.split()) for line in run_program(LOADED, *PROGRAMS, strict=True).splitlines())
     assert "agrad.ops.elementwise" in found
     assert not found & LATE
     assert not {name.partition(".")[0] for name in found} & LIBRARIES
     assert len([name for name in found if name.partition(".")[0] == "agrad"]) <= COUNT
-    first = loaded_by(
-        "import agrad\nagrad.grad(lambda x: agrad.sum(agrad.clip(x, 0.0, 3.0) * x))(agrad.asarray([1.0, 2.0]))"
-    )
     assert "agrad.transforms.grad" in first
     assert not first & {"array_api_compat.numpy", "numpy.f2py", "numpy.testing", "agrad.jit.api", "agrad.control"}
+    assert "agrad.jit.api" in names  # and what ``agrad.jit`` is stays a function
 
 
 def test_the_lists_of_late_names_are_those_of_their_modules() -> None:
@@ -272,8 +271,3 @@ def test_the_lists_of_late_names_are_those_of_their_modules() -> None:
         if module.partition(".")[0] in ("control", "transforms", "solvers"):
             assert sorted(names) == sorted(getattr(there, "__all__", names))
     assert set(agrad._FUNCTIONS) < set(dir(agrad))
-
-
-def test_the_names_of_packages_are_no_modules() -> None:
-    code = "import agrad.jit.api, agrad.jit.shapes\nfrom agrad import *\nassert callable(jit) and agrad.jit is jit"
-    assert "agrad.jit.api" in loaded_by(code)

@@ -43,7 +43,8 @@ def test_needs_numpy(): ...
 
 
 @pytest.mark.needs("no_such_package")
-def test_needs_what_is_not_there(): assert False
+@pytest.mark.parametrize("i", range(9))
+def test_needs_what_is_not_there(i): assert False
 
 
 def test_skipped():
@@ -108,8 +109,8 @@ def test_rounds_and_thorough_runs(run: Any, collected: Any) -> None:
 
 
 def test_with_fewer_other_tests_take_a_part_of_their_parameters(collected: Any) -> None:
-    few = ("--few", str(4 * crossing.FEW))
-    ids = [collected("test_of_parameters", *few, "--round", str(r)) for r in range(3 * 4)]
+    few = ("--few", str(2 * crossing.FEW))
+    ids = [collected("test_of_parameters", *few, "--round", str(r)) for r in range(2 * 2)]
     every = collected("test_of_parameters", "--thorough")
     assert all(0 < len(taken) < len(every) / 2 for taken in ids)
     assert {name for taken in ids for name in taken} == set(every)

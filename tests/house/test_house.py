@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from test_floors import FILES, examples_in, imported, module_of, nodes_of, place, tree_of
+from honesty import nodes_of
+from test_floors import FILES, examples_in, imported, module_of, place, tree_of
 
 import agrad
 from agrad.engine.operation import KINDS, Operation

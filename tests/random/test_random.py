@@ -1,11 +1,7 @@
 """Random numbers: the published generator, the same bits on every backend, and the faces of ``agrad.random``."""
 
-import contextlib
-import io
-import re
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -201,20 +197,6 @@ def test_dask_draws_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         np.testing.assert_array_equal(host(draw(there)), host(draw(here)))
     assert random.uniform(there, (301,)).raw.npartitions == 5
-
-
-def test_the_page_s_programs_print_what_it_says() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "random.md"
-    scope: dict[str, object] = {}
-    printed, shown = io.StringIO(), ""
-    for kind, text in re.findall(r"```(python|text)\n(.*?)```", page.read_text(), flags=re.S):
-        if kind == "python":
-            with contextlib.redirect_stdout(printed):
-                exec(compile(text, str(page), "exec"), scope)
-        else:
-            shown += text
-    assert shown.count("\n") >= 4
-    assert printed.getvalue() == shown
 
 
 # ------------------------------------------------------------------ keys

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from crossing import Row, each_row
 
 import agrad
 from agrad.scipy import special, stats
@@ -20,9 +21,9 @@ def _from(metric: str, **options: Any) -> Any:
 
     def f(x: Any) -> Any:
         near = agrad.stack([x - x + 1.0, x, x - x + 3.0])
-        (v, *more) = (agrad.astype(x * 0, x.dtype) + agrad.asarray(a, backend=near.backend) for a in (_V,))
-        given = {k: agrad.asarray(a, backend=near.backend) if hasattr(a, "shape") else a for k, a in options.items()}
-        return getattr(distance, metric)(near, v, *more, **given)
+        here = {"backend": near.backend, "device": near.device}
+        given = {k: agrad.asarray(a, **here) if hasattr(a, "shape") else a for k, a in options.items()}
+        return getattr(distance, metric)(near, agrad.asarray(_V, **here), **given)
 
     return f
 
@@ -100,9 +101,9 @@ POINTS: dict[str, tuple[Any, float, float, float]] = {
 }
 
 
-@pytest.mark.parametrize("name", POINTS)
-def test_derivatives_where_the_formula_has_a_corner_and_the_function_none(name: str, place: Any) -> None:
-    f, x, first, second = POINTS[name]
+@each_row(POINTS)
+def test_derivatives_where_the_formula_has_a_corner_and_the_function_none(case: Row, place: Any) -> None:
+    f, x, first, second = case.value
     at, one = place(np.asarray(x)), place(np.asarray(1.0))
 
     def forward(g: Any) -> Any:
@@ -125,9 +126,9 @@ LARGE: dict[str, tuple[Any, tuple[float, ...], float]] = {
 }
 
 
-@pytest.mark.parametrize("name", LARGE)
-def test_large_parameters_keep_their_digits(name: str, place: Any) -> None:
-    f, values, expected = LARGE[name]
+@each_row(LARGE)
+def test_large_parameters_keep_their_digits(case: Row, place: Any) -> None:
+    f, values, expected = case.value
     np.testing.assert_allclose(float(f(*(place(np.asarray(v)) for v in values))), expected, rtol=1e-11)
 
 
@@ -148,11 +149,11 @@ SLOPES: dict[str, tuple[Any, float, float]] = {
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("name", SLOPES)
-def test_derivatives_at_edges(name: str, place: Any) -> None:
-    f, x, expected = SLOPES[name]
+@each_row(SLOPES)
+def test_derivatives_at_edges(case: Row, place: Any) -> None:
+    f, x, expected = case.value
     at = place(np.asarray(x))
-    if name == "beta.ppf" and agrad.asarray(at).backend == "jax":
+    if case.name == "beta.ppf" and agrad.asarray(at).backend == "jax":
         expected = np.nan  # JAX's betainc has no digits there
     found = [agrad.grad(f)(at), agrad.jvp(f, (at,), (place(np.asarray(1.0)),))[1]]
     np.testing.assert_allclose([float(v) for v in found], expected, rtol=1e-9)

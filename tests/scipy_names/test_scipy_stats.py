@@ -1,11 +1,12 @@
 """``agrad.scipy.stats``: ends of supports, tails, parameters, kinds of arrays, errors."""
 
 import importlib
+import math
 from typing import Any
 
 import numpy as np
 import pytest
-from checker import assert_close
+from checker import assert_close, check_jvp
 from refusals import Refusal, refuses
 from scipy_calls import MINOR
 from scipy_stats_calls import CONTINUOUS, DISCRETE
@@ -92,14 +93,39 @@ def test_outside_of_the_support_derivatives_are_zero(name: str) -> None:
         assert all(np.all(np.isfinite(g)) for g in found), (method, found)
 
 
+COUNTS, CHANCES = np.asarray([[1, 1, 1], [-1, 4, 1], [1.5, 1.5, 1.0]]), np.asarray([0.2, 0.5, 0.3])
+ENDS = np.asarray([0.0, 1.0])
+SINGLE = np.asarray([0.1, 0.3, 0.9], np.float32)
 # logarithms of tails that underflow: SciPy's log_ndtr(-40), and -log1p(exp(900))
-TAILS = [(lambda: stats.norm.logcdf(-40.0), -804.6084420137538), (lambda: stats.logistic.logsf(900.0), -900.0)]
+VALUES: dict[str, tuple[Any, Any, float]] = {
+    "norm far out": (lambda: stats.norm.logcdf(-40.0), -804.6084420137538, 1e-11),
+    "logistic far out": (lambda: stats.logistic.logsf(900.0), -900.0, 1e-11),
+    "norm without a scale": (lambda: stats.norm.pdf(0.3, 0.0, np.asarray([0.0, -1.0, np.nan])), [np.nan] * 3, 0.0),
+    "the mean without a scale": (lambda: stats.norm.mean(0.0, np.asarray([0.0, -1.0])), [np.nan] * 2, 0.0),
+    "norm of infinite scale": (lambda: [stats.norm.std(0.0, INF), stats.norm.var(0.0, INF)], [INF] * 2, 0.0),
+    "laplace of infinite scale": (lambda: [stats.laplace.std(0.0, INF), stats.laplace.var(0.0, INF)], [INF] * 2, 0.0),
+    "expon of infinite scale": (lambda: [stats.expon.std(0.0, INF), stats.expon.var(0.0, INF)], [INF] * 2, 0.0),
+    "lognorm of infinite scale": (lambda: stats.lognorm.std(0.5, 0.0, np.asarray(INF)), INF, 0.0),
+    "dirichlet off the simplex": (lambda: stats.dirichlet.pdf([0.5, 0.6], [1.0, 1.0]), np.nan, 0.0),
+    "dirichlet below 0": (lambda: stats.dirichlet.pdf([0.5, 0.5], [1.0, -1.0]), np.nan, 0.0),
+    "dirichlet at an end": (lambda: stats.dirichlet.pdf([0.0, 1.0], [1.0, 2.0]), 2.0, 0.0),
+    "multinomial outside": (lambda: stats.multinomial.logpmf(COUNTS, 4, CHANCES), [-INF] * 3, 0.0),
+    "multinomial, chances above 1": (lambda: stats.multinomial.pmf([1, 1, 2], 4, [0.9, 0.5, 0.1]), np.nan, 0.0),
+    # the last chance is what the others leave, as in SciPy
+    "multinomial, the last chance": (lambda: stats.multinomial.pmf([1, 1, 2], 4, [0.2, 0.5, 0.0]), 0.108, 1e-12),
+    "truncnorm at its ends": (lambda: stats.truncnorm.ppf(ENDS, -1.0, 2.0), [-1, 2], 0.0),
+    "beta in single precision": (lambda: stats.beta.cdf(SINGLE, np.float32(20), np.float32(1e3)), [1.0] * 3, 1e-6),
+    "t in single precision": (lambda: stats.t.cdf(SINGLE, np.float32(1e6)), stats.norm.cdf(SINGLE * 1.0), 1e-6),
+    "beta.sf near 0": (lambda: stats.beta.sf(1e-17, 0.05, 2.0), 1 - 1.05 * 1e-17**0.05, 1e-12),
+    "beta.logcdf near 0": (lambda: stats.beta.logcdf(1e-17, 0.05, 2.0), math.log(1.05 * 1e-17**0.05), 1e-12),
+    "beta.logcdf of a small a": (lambda: stats.beta.logcdf(1e-17, 0.001, 1.0), 0.001 * math.log(1e-17), 1e-12),
+}
 
 
-@pytest.mark.parametrize("case", range(len(TAILS)))
-def test_far_tails(case: int) -> None:
-    found, expected = TAILS[case]
-    np.testing.assert_allclose(float(found()), expected, rtol=1e-11)
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name: str) -> None:
+    call, expected, rtol = VALUES[name]
+    np.testing.assert_allclose(np.asarray(call(), float), expected, rtol=rtol)
 
 
 @pytest.mark.parametrize(
@@ -148,13 +174,6 @@ def test_kinds_and_shapes(name: str, place: Any) -> None:
     assert tuple(getattr(d, method)(single, *shapes, loc).shape) == (3, 2)
 
 
-def test_an_infinite_scale_has_an_infinite_deviation() -> None:
-    scale = np.asarray(INF)
-    for d in (stats.norm, stats.laplace, stats.expon):
-        assert d.std(0.0, scale) == d.var(0.0, scale) == INF
-    assert stats.lognorm.std(0.5, 0.0, scale) == INF
-
-
 @pytest.mark.filterwarnings("ignore:divide by zero encountered in log")
 def test_entropy_at_a_class_without_probability(place: Any) -> None:
     p, q = np.asarray([0.0, 1.0, 3.0]), np.asarray([0.25, 0.75])
@@ -165,9 +184,7 @@ def test_entropy_at_a_class_without_probability(place: Any) -> None:
     np.testing.assert_allclose(found, [-INF, *(np.log(q) + stats.entropy(q)) / 4], rtol=1e-12)
 
 
-def test_scale_and_nan() -> None:
-    assert np.all(np.isnan(stats.norm.pdf(0.3, 0.0, np.asarray([0.0, -1.0, np.nan]))))
-    assert np.all(np.isnan(stats.norm.mean(0.0, np.asarray([0.0, -1.0]))))
+def test_a_scale_below_0_is_masked() -> None:
     slope = agrad.grad(lambda s: agrad.sum(agrad.where(s > 0, stats.norm.pdf(0.3, 0.0, s), 0.0)))
     assert np.all(np.isfinite(slope(np.asarray([-1.0, 0.5]))))
 
@@ -196,15 +213,9 @@ REFUSED: list[Refusal] = [
 test_errors = refuses(REFUSED)
 
 
-def test_dirichlet_off_the_simplex() -> None:
-    assert np.isnan(stats.dirichlet.pdf([0.5, 0.6], [1.0, 1.0]))
-    assert np.isnan(stats.dirichlet.pdf([0.5, 0.5], [1.0, -1.0]))
-    assert float(stats.dirichlet.pdf([0.0, 1.0], [1.0, 2.0])) == 2.0
-
-
 @pytest.mark.parametrize(
     ("name", "parameters"),
-    [("poisson", (2e3,)), ("binom", (400, 0.75)), ("bernoulli", (0.2,)), ("nbinom", (2.5, 0.05)), ("geom", (1e-4,))],
+    [("poisson", (2e3,)), ("binom", (100, 0.75)), ("bernoulli", (0.2,)), ("nbinom", (2.5, 0.05)), ("geom", (1e-4,))],
 )
 def test_discrete_quantiles_are_steps(name: str, parameters: tuple[Any, ...]) -> None:
     dist = getattr(stats, name)(*parameters)
@@ -213,7 +224,7 @@ def test_discrete_quantiles_are_steps(name: str, parameters: tuple[Any, ...]) ->
     assert np.all((dist.cdf(k) >= q) & (dist.cdf(k - 1) < q))
     k = dist.isf(q)
     assert np.all((dist.sf(k) <= q) & (dist.sf(k - 1) > q))
-    low, high = (1 if name == "geom" else 0), {"binom": 400, "bernoulli": 1}.get(name, np.inf)
+    low, high = (1 if name == "geom" else 0), {"binom": 100, "bernoulli": 1}.get(name, np.inf)
     assert np.array_equal(dist.ppf(np.asarray([0.0, 1.0])), [low - 1, high])
     assert np.array_equal(dist.isf(np.asarray([0.0, 1.0])), [high, low - 1])
     assert np.all(np.isnan(dist.ppf(np.asarray([-0.1, 1.1, np.nan]))))
@@ -223,7 +234,6 @@ def test_quantiles_of_a_truncated_tail() -> None:
     a = np.asarray([-40.0, 20.0, 45.0])
     for q in (1e-12, 0.3, 1 - 1e-12):
         np.testing.assert_allclose(stats.truncnorm.sf(stats.truncnorm.isf(q, a, np.inf), a, np.inf), q, rtol=1e-9)
-    assert np.array_equal(stats.truncnorm.ppf(np.asarray([0.0, 1.0]), -1.0, 2.0), [-1, 2])
 
 
 @pytest.mark.parametrize(
@@ -233,7 +243,7 @@ def test_quantiles_of_a_truncated_tail() -> None:
 )
 def test_second_derivatives_of_quantiles(f: Any, xs: tuple[float, ...]) -> None:
     slopes = agrad.grad(f, argnums=tuple(range(len(xs))))
-    check_grads(slopes, tuple(map(np.asarray, xs)), order=1, modes=("fwd",), directions=1)
+    check_jvp(slopes, list(map(np.asarray, xs)), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("scale", [1e160, 1e-170])
@@ -250,19 +260,6 @@ def test_t_of_infinitely_many_degrees_of_freedom_is_normal() -> None:
     point = [1.0, 2.0]
     normal = stats.multivariate_normal.logpdf(point, [1.0, 2.0], [1.0, 2.0])
     assert_close(stats.multivariate_t.logpdf(point, [1.0, 2.0], [1.0, 2.0], np.inf), normal, "multivariate_t")
-
-
-def test_single_precision_of_large_parameters() -> None:
-    f = np.float32
-    assert_close(stats.beta.cdf(np.asarray([0.1, 0.3], f), f(20), f(1e3)), np.ones(2), "beta", 1e-6)
-    assert_close(stats.t.cdf(np.asarray([-1.0, 0.9], f), f(1e6)), stats.norm.cdf(np.asarray([-1.0, 0.9])), "t", 1e-6)
-
-
-def test_the_upper_tail_of_beta_near_0() -> None:
-    x, a = 1e-17, 0.05
-    assert_close(stats.beta.sf(x, a, 2.0), np.asarray(1 - x**a * (a + 1)), "sf", 1e-12)
-    assert_close(stats.beta.logcdf(x, a, 2.0), np.log(np.asarray(x**a * (a + 1))), "logcdf", 1e-12)
-    assert_close(stats.beta.logcdf(x, 0.001, 1.0), np.asarray(0.001 * np.log(x)), "logcdf near 0", 1e-12)
 
 
 @pytest.mark.needs("scipy")
@@ -290,19 +287,6 @@ def test_a_distribution_without_a_distribution_function_says_so(name: str, param
     for method in ("cdf", "sf", "logcdf", "ppf", "isf"):
         with pytest.raises(MissingFunctionError, match=rf"agrad.scipy.stats.{name} does not support (cdf|ppf)"):
             getattr(distribution, method)(0.3, *parameters)
-
-
-def test_multinomial_outside_of_its_support_and_with_wrong_chances() -> None:
-    chances = np.asarray([0.2, 0.5, 0.3])
-    assert (
-        stats.multinomial.logpmf(np.asarray([[1, 1, 1], [-1, 4, 1], [1.5, 1.5, 1.0]]), 4, chances).tolist()
-        == [-INF] * 3
-    )
-    assert np.isnan(stats.multinomial.pmf(np.asarray([1, 1, 2]), 4, np.asarray([0.9, 0.5, 0.1])))
-    # the last chance is what the others leave, as in SciPy
-    assert_close(
-        stats.multinomial.pmf(np.asarray([1, 1, 2]), 4, np.asarray([0.2, 0.5, 0.0])), 12 * 0.2 * 0.5 * 0.09, ""
-    )
 
 
 @pytest.mark.needs("scipy")

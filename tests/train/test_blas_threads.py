@@ -139,7 +139,8 @@ def test_numpys_own_blas_is_told() -> None:
     threads._controllers.cache_clear()  # a library that another test loaded since is not in it
     before = numbers()
     x = np.ones((50, 50))
-    with Choice(1):
+    other = 2 if set(before) == {1} else 1
+    with Choice(other):
         assert float((x @ x)[0, 0]) == 50
-        assert set(numbers()) == {1}
+        assert set(numbers()) == {other}
     assert numbers() == before

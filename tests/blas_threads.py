@@ -1,0 +1,5 @@
+"""One thread for OpenBLAS, set before NumPy is imported: threads of several workers would wait for one another."""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
