@@ -31,7 +31,7 @@ def _axis_of(index: Index, arrays: list[np.ndarray], ndim: int) -> int | None:
         return None
     at = index.index(ARRAY)
     if Ellipsis in index[:at]:
-        at, index = at - len(index) + ndim + 1, tuple(entry for entry in index if entry is not Ellipsis)
+        at += ndim - len(index)
     rest = [entry for entry in index if entry is not ARRAY and entry is not Ellipsis]
     return at if all(map(_is_whole, rest)) else None
 

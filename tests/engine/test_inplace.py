@@ -133,6 +133,8 @@ INDICES: dict[str, Any] = {
     "no integers": [],
     "integers and slice": (slice(None), [2, 0]),
     "integers and int": ([0, 1], 2),
+    "integers behind an Ellipsis": (Ellipsis, [2, 0]),
+    "integers between an Ellipsis and a slice": (Ellipsis, [1, 0], slice(None)),
     "pairs": ([0, 1], [2, 0]),
     "integers and mask": ([0, 1, 1], np.asarray([True, True, True])),
     "NumPy integer": np.int64(1),
