@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -297,17 +297,19 @@ def _outputs(draw: Draw) -> tuple[int, ...]:
     return tuple((moving or [draw.names[0]])[:-4:-1]) + tuple(n for n in made if n not in moving)[:1]
 
 
-def generate(seed: int) -> Program:
-    """Return the program of a seed; the operations take turns in being its first one."""
+def generate(seed: int, among: Sequence[str] = (), longest: int = LONGEST) -> Program:
+    """Return the program of a seed; the operations, or those of ``among``, take turns in being its first one."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        draw, ordered = Draw(seed), list(OPERATIONS)
+        draw, ordered = Draw(seed), list(among or OPERATIONS)
         _inputs(draw)
-        length = len(draw.steps) + draw.integer(SHORTEST, LONGEST)
+        length = len(draw.steps) + draw.integer(SHORTEST, longest)
         draw.attempt(ordered[seed % len(ordered)])
         for _ in range(TRIES * length):
             if len(draw.steps) >= length:
                 break
-            often = FREQUENT if draw.chance(0.25) else STRUCTURES if draw.chance(0.15) else ordered
+            often = (
+                ordered if among else FREQUENT if draw.chance(0.25) else STRUCTURES if draw.chance(0.15) else ordered
+            )
             draw.attempt(draw.choice(*often))
         return Program(tuple(draw.steps), _outputs(draw)).numbered()
