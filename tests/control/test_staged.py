@@ -37,7 +37,7 @@ def recurrent(x: Any, **settings: Any) -> Any:
         h = agrad.tanh(agrad.matmul(w, carry["h"]) + row)
         return {"h": h, "n": carry["n"] + 1.0}, (h * h, agrad.sum(row))
 
-    rows = agrad.stack([x * k for k in (1.0, -0.5, 0.3, 2.0, 0.1, -1.0, 0.7)])
+    rows = agrad.stack([x * k for k in (1.0, -0.5, 0.3, 2.0)])
     carry, (squares, sums) = agrad.scan(step, {"h": x, "n": agrad.sum(x) * 0}, rows, **settings)
     return agrad.sum(carry["h"]) * carry["n"] + agrad.sum(squares * squares, axis=0) + agrad.sum(sums * sums)
 

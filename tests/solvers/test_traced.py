@@ -32,7 +32,7 @@ ALL = (*DERIVATIVES, "forward over forward", "vmap of the tangent", "vmap of the
 
 
 @pytest.mark.parametrize("dense", [True, False])
-@each_row(SOLVERS)
+@each_row(SOLVERS, elsewhere=True)
 def test_solutions_and_derivatives(case: Row, dense: bool, place: Any, monkeypatch: Any) -> None:
     if not dense:
         monkeypatch.setattr(linear, "DENSE", 1)
@@ -64,7 +64,7 @@ def equations(times: Any) -> dict[str, Function]:
             b,
         ),
         "odeint": lambda b: agrad.odeint(
-            lambda y, t: agrad.sin(t + y) - agrad.multiply(b, y), b, times, rtol=1e-8, atol=1e-8
+            lambda y, t: agrad.sin(t + y) - agrad.multiply(b, y), b, times, rtol=1e-6, atol=1e-6
         )[-1, :],
     }
 
@@ -84,14 +84,14 @@ TIMES = np.asarray([0.0, 0.3, 1.0])
 @each_row(dict.fromkeys(equations(TIMES)), elsewhere=True)
 def test_in_a_branch_of_a_step(case: Row, place: Any) -> None:
     there, here = (stepped(equations(times)[case.name]) for times in (place(TIMES), TIMES))
-    check_same(agrad.jit(gradient(there)), gradient(here), (place(B / 3),), ("value",), 1e-6, reference=(B / 3,))
+    check_same(agrad.jit(gradient(there)), gradient(here), (place(B / 3),), ("value",), 1e-4, reference=(B / 3,))
 
 
 @pytest.mark.parametrize("name", equations(TIMES))
 def test_all_modes_in_a_branch_of_a_step(name: str) -> None:
-    f = stepped(equations(TIMES)[name])
-    check_traced(f, (B / 3,), ALL, 1e-6)
-    check_same(agrad.jit(f), f, (B / 3,), ("gradient",), 1e-6)
+    f, tolerance = stepped(equations(TIMES)[name]), 1e-4 if name == "odeint" else 1e-6
+    check_traced(f, (B / 3,), ALL, tolerance)
+    check_same(agrad.jit(f), f, (B / 3,), ("gradient",), tolerance)
     loop = lambda b: agrad.while_loop(lambda v: agrad.sum(v) < 9, lambda v: v + b + f(b) ** 2, b)  # noqa: E731
     check_traced(loop, (B / 3,), ("tangent",), 1e-6)
 
@@ -115,12 +115,12 @@ def test_with_a_compiler(name: str) -> None:
     [
         ({"method": "tsit5", "first_step": 0.01}, TIMES),
         ({"method": "dopri5", "max_step": 0.1}, TIMES[::-1].copy()),
-        ({"method": "rk4", "max_step": 0.02}, TIMES),
+        ({"method": "rk4", "max_step": 0.05}, TIMES),
     ],
 )
 def test_odeint(settings: dict[str, Any], times: Any, place: Any) -> None:
     """Its methods and settings, both directions of time, and derivatives by the times."""
-    exact = {} if settings["method"] == "rk4" else {"rtol": 1e-8, "atol": 1e-8}
+    exact = {} if settings["method"] == "rk4" else {"rtol": 1e-6, "atol": 1e-6}
 
     def f(b: Any, t: Any) -> Any:
         start = {"u": b, "v": agrad.sum(b)}
@@ -129,7 +129,7 @@ def test_odeint(settings: dict[str, Any], times: Any, place: Any) -> None:
         )
         return agrad.sum(found["u"] * b) + agrad.sum(found["v"])
 
-    check_traced(f, (place(B), place(times)), ("value", "gradient"), 1e-5)
+    check_traced(f, (place(B), place(times)), ("value", "gradient"), 1e-4)
 
 
 MANY = np.linspace(0.0, 3.0, 61)
@@ -171,16 +171,16 @@ def test_many_times_take_no_more_steps(settings: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("settings", BY_STEPS)
 def test_derivatives_between_the_ends_of_steps(settings: dict[str, Any]) -> None:
-    t, y = MANY[::6] / 2, np.asarray([1.0, -0.5])
+    t, y = MANY[:40:6], np.asarray([1.0, -0.5])
 
     def rows(w: Any, t: Any = t) -> Any:
         f = lambda y, s: agrad.tanh(agrad.stack([w[0] * y[1], agrad.sin(s) - w[1] * y[0]]))  # noqa: E731
-        return agrad.odeint(f, y * w, t, rtol=1e-6, atol=1e-6, **settings)
+        return agrad.odeint(f, y * w, t, rtol=1e-5, atol=1e-5, **settings)
 
     w = np.asarray([1.1, 0.8])
-    check_traced(rows, (w,), [*DERIVATIVES, "vmap", "vmap of the gradient"], 1e-5)
-    check_traced(lambda w: rows(w, w[0] * t), (w,), ("gradient",), 1e-5)
-    check_same(agrad.jit(rows), rows, (w,), ("gradient",), 1e-5)
+    check_traced(rows, (w,), [*DERIVATIVES, "vmap", "vmap of the gradient"], 1e-4)
+    check_traced(lambda w: rows(w, w[0] * t), (w,), ("gradient",), 1e-4)
+    check_same(agrad.jit(rows), rows, (w,), ("gradient",), 1e-4)
 
 
 def test_slopes_of_a_wider_dtype(place: Any) -> None:
@@ -223,7 +223,7 @@ def test_constants_alone_in_a_traced_function(name: str, place: Any) -> None:
     assert_close(chosen(x), host(x) * 2.0**0.5, "in a branch")
 
 
-KEPT = {"few": (3, np.asarray([0.0, 0.1, 4.0])), "many": (32, MANY), "back": (1, MANY[::-1].copy())}
+KEPT = {"few": (3, np.asarray([0.0, 0.1, 2.5])), "many": (12, MANY[:21]), "back": (1, MANY[20::-1].copy())}
 
 
 @each_row(KEPT)
