@@ -109,17 +109,6 @@ def on(backend: str, x: np.ndarray) -> Any:
     return agrad.asarray(x, backend=backend)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ["convolve", "correlate"])
-@pytest.mark.parametrize("swapped", [False, True])
-def test_derivatives_of_every_order_and_mode(backend: str, name: str, mode: str, swapped: bool) -> None:
-    function = getattr(np, name)
-    pair = [on(backend, x) for x in ((V, A) if swapped else (A, V))]
-    found = function(*pair, mode)
-    np.testing.assert_allclose(found.numpy(), function(*[x.numpy() for x in pair], mode), rtol=1e-14)
-    check_grads(lambda a, v: function(a, v, mode), pair, order=2, modes=("rev", "fwd"))
-
-
 @pytest.mark.parametrize("mapped", [(0, 0), (0, None), (None, 0)])
 @pytest.mark.parametrize("mode", MODES)
 def test_vmap_maps_either_vector(backend: str, mode: str, mapped: tuple[Any, Any]) -> None:
@@ -136,9 +125,9 @@ def test_jit(backend: str) -> None:
 
     pair = on(backend, A), on(backend, V)
     gradient = agrad.grad(loss, argnums=(0, 1))
-    found, expected = agrad.jit(gradient)(*pair), gradient(*pair)
-    for mine, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(agrad.asarray(mine).numpy(), agrad.asarray(theirs).numpy(), rtol=1e-13)
+    all_close(agrad.jit(gradient)(*pair), gradient(*pair), rtol=1e-13)
+    with agrad.use_backend("numpy"):
+        all_close(gradient(*pair), gradient(A, V), rtol=1e-12)
 
 
 def test_one_node() -> None:

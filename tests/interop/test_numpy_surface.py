@@ -41,8 +41,12 @@ def is_floating(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and agrad.isdtype(leaf.dtype, ("real floating", "complex floating"))
 
 
+NARROW = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
+
+
 @each(SAMPLES)
 def test_value(case: Sample, backend: str, place: Any) -> None:
+    """On NumPy also the dtype of results of single precision."""
     arrays = drawn(case)
     expected = leaves(quietly(case.call, *arrays))
     found = leaves(quietly(case.call, *[agrad.asarray(place(x)) for x in arrays]))
@@ -56,19 +60,13 @@ def test_value(case: Sample, backend: str, place: Any) -> None:
             np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-11, atol=1e-12)
         else:
             assert mine == theirs
-
-
-NARROW = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
-
-
-@each([s for s in SAMPLES if any(is_floating(leaf) for leaf in leaves(quietly(s.call, *drawn(s))))])
-def test_dtype_of_single_precision(case: Sample) -> None:
-    arrays = [x.astype(NARROW[x.dtype]) for x in drawn(case)]
-    expected = leaves(quietly(case.call, *arrays))
-    found = leaves(quietly(case.call, *[agrad.asarray(x) for x in arrays]))
-    for mine, theirs in zip(found, expected, strict=True):
-        assert is_floating(mine) == is_floating(theirs)
-        assert not is_floating(mine) or mine.dtype.name == theirs.dtype.name
+    if any(map(is_floating, expected)):
+        arrays = [x.astype(NARROW[x.dtype]) for x in arrays]
+        with agrad.use_backend("numpy"):
+            found = leaves(quietly(case.call, *map(agrad.asarray, arrays)))
+        for mine, theirs in zip(found, leaves(quietly(case.call, *arrays)), strict=True):
+            assert is_floating(mine) == is_floating(theirs)
+            assert not is_floating(mine) or mine.dtype.name == theirs.dtype.name
 
 
 def differentiable(case: Sample) -> Any:
@@ -101,42 +99,25 @@ def difference(f: Any, arrays: list[np.ndarray], along: list[np.ndarray], step: 
     return total / (60 * step)
 
 
-SMOOTH = [s for s in SAMPLES if not s.constant and not s.kink]
-
-
-@each(SMOOTH)
-def test_derivative(case: Sample) -> None:
-    arrays = drawn(case)
-    rng = np.random.default_rng(3)
-    f = differentiable(case)
-    along = random_like(arrays, rng)
+@each([s for s in SAMPLES if not s.constant and not s.kink])
+def test_derivatives(case: Sample) -> None:
+    arrays, rng = drawn(case), np.random.default_rng(3)
+    f, along = differentiable(case), random_like(arrays, rng)
     slope = difference(f, arrays, along, 1e-4)
     value, pushed = agrad.jvp(f, tuple(arrays), tuple(along))
-    g = np.where(np.isfinite(value), rng.standard_normal(value.shape), 0.0)
     sure = np.isfinite(value)
+    g = np.where(sure, rng.standard_normal(value.shape), 0.0)
     np.testing.assert_allclose(np.asarray(pushed)[sure], slope[sure], rtol=2e-7, atol=2e-7)
-    _, pull = agrad.vjp(f, *arrays)
-    pulled = pull(g)
-    total = sum(float(np.sum((np.asarray(p) * d).real)) for p, d in zip(pulled, along, strict=True))
-    assert math.isclose(total, float(np.sum(np.where(sure, slope, 0.0) * g)), rel_tol=2e-6, abs_tol=2e-6)
-
-
-@each(SMOOTH)
-def test_second_derivative(case: Sample) -> None:
-    arrays = drawn(case)
-    rng = np.random.default_rng(5)
-    f = differentiable(case)
-    value = f(*arrays)
-    g = np.where(np.isfinite(value), rng.standard_normal(value.shape), 0.0)
-    along = random_like(arrays, rng)
 
     def gradient(*xs: Any) -> Any:
         return agrad.vjp(f, *xs)[1](agrad.asarray(g) if isinstance(xs[0], Tensor) else g)
 
+    total = sum(float(np.sum((np.asarray(p) * d).real)) for p, d in zip(gradient(*arrays), along, strict=True))
+    assert math.isclose(total, float(np.sum(np.where(sure, slope, 0.0) * g)), rel_tol=2e-6, abs_tol=2e-6)
     _, pushed = agrad.jvp(gradient, tuple(arrays), tuple(along))
-    for i, mine in enumerate(pushed):
-        slope = difference(lambda *xs, i=i: np.asarray(gradient(*xs)[i]), arrays, along, 1e-4)
-        np.testing.assert_allclose(np.asarray(mine), slope, rtol=5e-6, atol=5e-6)
+    slopes = difference(lambda *xs: np.concatenate([np.ravel(p) for p in gradient(*xs)]), arrays, along, 1e-4)
+    found = np.concatenate([np.ravel(np.asarray(p)) for p in pushed])
+    np.testing.assert_allclose(found, slopes, rtol=5e-6, atol=5e-6, err_msg="second derivative")
 
 
 @pytest.mark.parametrize("name", ["var", "std", "nanvar"])
