@@ -13,6 +13,7 @@ from leaves import leaf
 from refusals import fails
 
 import agrad
+from agrad.backends import load
 from agrad.errors import (
     DetachError,
     MixedBackendsError,
@@ -178,6 +179,8 @@ def test_conversions_of_constants(backend: str) -> None:
     assert [10, 20, 30][agrad.asarray(1)] == 20
     assert np.asarray(agrad.asarray([1.0, 2.0])).tolist() == [1.0, 2.0]
     assert agrad.asarray([1.0, 2.0], dtype=agrad.float64).numpy().dtype == np.float64
+    assert np.asarray(agrad.asarray([1.0, 2.0]), dtype=np.float32).dtype == np.float32
+    assert f"{agrad.asarray(2.0):.3f}" == "2.000"
     fails(TypeError, r"float\(\): the Tensor must have shape \(\), got \(1,\)", float, agrad.ones(1))
     fails(TypeError, r"the Tensor must have shape \(\), got \(1,\)", operator.index, agrad.asarray([1]))
     for x, kind in ((agrad.ones(()), "float"), (agrad.asarray(True), "bool"), (agrad.asarray([True]), "bool")):
@@ -234,35 +237,32 @@ def test_the_grad_attribute_takes_a_tensor_of_the_shape_alone() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda t: pickle.loads(pickle.dumps(t))])
-def test_copies_of_leaves_and_constants(copied: Any) -> None:
-    x = leaf([1.0, 2.0])
+def test_copies_of_leaves_and_constants(copied: Any, backend: str, place: Any) -> None:
+    memory = load(backend).shares_memory or (lambda a, b: False)
+    x = leaf(place(np.asarray([1.0, 2.0])))
     agrad.sum(x * x).backward()
     x.register_hook(lambda g: 100 * g)
-    twin = copied(x)
+    twin, result = copied(x), x * 2
     if copied in (copy.deepcopy, copy.copy):
         assert_close(twin.grad, [2.0, 4.0], "the gradient of the copy")
-        assert not np.shares_memory(twin.raw, x.raw) and not np.shares_memory(twin.grad.raw, x.grad.raw)
-        assert copied(agrad.asarray(np.ones(2, ">f8"))).raw.dtype == ">f8"
+        assert not memory(twin.raw, x.raw) and not memory(twin.grad.raw, x.grad.raw)
+        assert copied(agrad.asarray(np.ones(2, ">f8"), backend="numpy")).raw.dtype == ">f8"
         twin.zero_grad()
-    assert twin.grad is None
-    assert isinstance(twin, agrad.Tensor)
-    assert twin is not x
-    assert twin.requires_grad
-    assert twin.is_leaf
+        other = copied(result)
+        assert not memory(other.raw, result.raw)
+        (slope,) = agrad.vjp(lambda x: copied(x * 2) ** 2, x.detach())[1](agrad.ones_like(other))
+        assert_close(slope, [8.0, 16.0], "the gradient through the copy of a result")
+        assert other.requires_grad
+    else:
+        fails(DetachError, r"\.detach\(\)", copied, result)
+    assert twin.grad is None and isinstance(twin, agrad.Tensor) and twin is not x
+    assert twin.requires_grad and twin.is_leaf
+    assert (twin.backend, twin.device) == (backend, x.device)
     assert host(twin).tolist() == [1.0, 2.0]
     agrad.sum(twin * 3).backward()
     assert_close(twin.grad, [3.0, 3.0], "the gradient of the copy, without the hook")
     assert_close(x.grad, [2.0, 4.0], "the gradient of the original")
     assert not copied(agrad.ones(2)).requires_grad
-    if copied in (copy.deepcopy, copy.copy):
-        x = leaf([1.0, 2.0])
-        result = x * 2
-        other = copied(result)
-        assert not np.shares_memory(other.raw, result.raw)
-        agrad.sum(other * other).backward()
-        assert_close(x.grad, [8.0, 16.0], "the gradient through the copy of a result")
-    else:
-        fails(DetachError, r"\.detach\(\)", lambda: copied(x * 2))
 
 
 def test_operations_of_two_libraries_in_setitem_and_getitem() -> None:

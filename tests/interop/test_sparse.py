@@ -1,5 +1,7 @@
-"""Sparse matrices of SciPy beside Tensors: products in every mode, sums, and what refuses; sparse Tensors of torch."""
+"""Sparse matrices of SciPy and CuPy beside Tensors: products in every mode, sums, and refusals; and those of torch."""
 
+import contextlib
+import importlib
 import re
 import warnings
 from typing import Any
@@ -12,32 +14,54 @@ import agrad
 from agrad.errors import DetachError, MixedBackendsError, ShapeError
 from agrad.testing import check_grads
 
-scipy = pytest.importorskip("scipy")
-sparse = pytest.importorskip("scipy.sparse")
-pytestmark = pytest.mark.needs("scipy")
+with contextlib.suppress(ImportError):
+    import scipy
+    from scipy import sparse
 
+SCIPY, CUPY = pytest.mark.needs("scipy"), pytest.mark.needs("cupy")
 RNG = np.random.default_rng(0)
 A = np.where(RNG.uniform(size=(4, 3)) < 0.6, RNG.normal(size=(4, 3)), 0.0)
 COMPLEX = A * (1 + 2j)
 SHAPES = [(3,), (3, 2), (3, 1), (2, 3, 2)]
 # SciPy before 1.16 does not convert what it divides by
-CONVERTS = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 16)
+CONVERTS = "scipy" in globals() and tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 16)
 DIVIDED = (
     (DetachError, "cannot convert a Tensor that requires a gradient")
     if CONVERTS
     else (TypeError, "unsupported operand type(s) for /")
 )
-KINDS = [f"{form}_{kind}" for form in ("csr", "csc", "coo", "dia", "bsr", "lil", "dok") for kind in ("array", "matrix")]
+FORMS = [f"{form}_{kind}" for form in ("csr", "csc", "coo", "dia", "bsr", "lil", "dok") for kind in ("array", "matrix")]
 
 
-def close(found: Any, wanted: Any) -> None:
-    np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=1e-12, atol=1e-14)
+def of_both(scipys: list[str], cupys: list[str]) -> list[Any]:
+    """Return parameters for kinds of matrices of SciPy and of CuPy."""
+    return [*(pytest.param(k, marks=SCIPY) for k in scipys), *(pytest.param(f"cupy {k}", marks=CUPY) for k in cupys)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def held(kind: str, a: np.ndarray = A) -> Any:
+    """Return a sparse matrix of a kind."""
+    if not kind.startswith("cupy"):
+        return getattr(sparse, kind)(a)
+    form, module, place = kind[5:], importlib.import_module("cupyx.scipy.sparse"), place_of(kind)
+    if form == "dia":
+        diagonals = [place(np.diagonal(a, k)) for k in range(-3, 3)]
+        return module.diags(diagonals, list(range(-3, 3)), shape=a.shape, format="dia")
+    return getattr(module, f"{form}_matrix")(place(a))
+
+
+def place_of(kind: str) -> Any:
+    return importlib.import_module("cupy").asarray if kind.startswith("cupy") else np.asarray
+
+
+def close(found: Any, wanted: Any, kind: str = "") -> None:
+    assert not kind.startswith("cupy") or agrad.asarray(found).backend == "cupy"
+    np.testing.assert_allclose(agrad.asarray(found).numpy(), np.asarray(wanted), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", of_both(FORMS, ["csr", "csc", "coo", "dia"]))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_products_are_those_of_the_dense_matrix_in_every_mode(kind: str, shape: tuple[int, ...]) -> None:
-    matrix = getattr(sparse, kind)(A)
+    matrix, place = held(kind), place_of(kind)
     x, many = RNG.normal(size=shape), RNG.normal(size=(5, *shape))
 
     def before(a: Any) -> Any:
@@ -48,19 +72,21 @@ def test_products_are_those_of_the_dense_matrix_in_every_mode(kind: str, shape: 
 
     for make, given in ((before, (matrix, A)), (behind, (matrix.T, A.T))):
         ours, dense = make(given[0]), make(given[1])
-        check_grads(ours, (x,), order=2)
-        close(agrad.grad(ours)(x), agrad.grad(dense)(x))
-        close(agrad.hessian(ours)(x), agrad.hessian(dense)(x))
-        close(agrad.jvp(ours, (x,), (x,))[1], agrad.jvp(dense, (x,), (x,))[1])
-        close(agrad.vmap(ours)(many), agrad.vmap(dense)(many))
-        close(agrad.vmap(agrad.grad(ours))(many), agrad.vmap(agrad.grad(dense))(many))
-        mapped = agrad.vmap(ours)
-        close(agrad.vjp(mapped, many)[1](np.ones(5))[0], agrad.vmap(agrad.grad(dense))(many))
+        gradient = agrad.grad(dense)
+        check_grads(ours, (place(x),), order=1 if kind.startswith("cupy") else 2)
+        close(agrad.grad(ours)(place(x)), gradient(x), kind)
+        close(agrad.hessian(ours)(place(x)), agrad.hessian(dense)(x), kind)
+        close(agrad.jvp(ours, (place(x),), (place(x),))[1], agrad.jvp(dense, (x,), (x,))[1], kind)
+        mapped, rows = agrad.vmap(ours), agrad.vmap(gradient)(many)
+        close(mapped(place(many)), agrad.vmap(dense)(many), kind)
+        close(agrad.vmap(agrad.grad(ours))(place(many)), rows, kind)
+        close(agrad.vjp(mapped, place(many))[1](place(np.ones(5)))[0], rows, kind)
         jitted = agrad.jit(agrad.grad(ours))
-        close(jitted(x), agrad.grad(dense)(x))
-        close(jitted(2 * x), agrad.grad(dense)(2 * x))
+        close(jitted(place(x)), gradient(x), kind)
+        close(jitted(place(2 * x)), gradient(2 * x), kind)
 
 
+@SCIPY
 @pytest.mark.parametrize("kind", ["csr_array", "csr_matrix", "coo_array"])
 def test_values_are_those_of_scipy_to_the_last_bit(kind: str) -> None:
     matrix = getattr(sparse, kind)(A)
@@ -72,16 +98,19 @@ def test_values_are_those_of_scipy_to_the_last_bit(kind: str) -> None:
         np.testing.assert_array_equal(matrix.dot(agrad.asarray(x)).numpy(), matrix @ x)
 
 
-@pytest.mark.parametrize("matrix", [A, COMPLEX], ids=["real", "complex"])
-@pytest.mark.parametrize("x", [np.asarray([1.0, -2.0, 0.5]), np.asarray([1j, 2.0 - 1j, 0.5])], ids=["real", "complex"])
-def test_complex_numbers(matrix: np.ndarray, x: np.ndarray) -> None:
-    held = sparse.csr_array(matrix)
-    found = agrad.grad(lambda v: agrad.sum(agrad.abs(held @ v) ** 2))(x)
-    wanted = agrad.grad(lambda v: agrad.sum(agrad.abs(matrix @ v) ** 2))(x)
-    assert found.dtype == x.dtype
-    close(found, wanted)
+@pytest.mark.parametrize("kind", of_both(["csr_array"], ["csr", "coo"]))
+def test_complex_numbers(kind: str) -> None:
+    place, z = place_of(kind), np.asarray([1j, 2.0 - 1j, 0.5])
+    for a, x in ((COMPLEX, z.real), (A, z), (COMPLEX, z)):
+        found, wanted = (
+            agrad.grad(lambda v, m=m: agrad.sum(agrad.abs(m @ v) ** 2))(given)
+            for m, given in ((held(kind, a), place(x)), (a, x))
+        )
+        assert found.dtype == x.dtype
+        close(found, wanted, kind)
 
 
+@SCIPY
 @pytest.mark.parametrize("x_dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_dtypes_are_scipys_and_a_gradient_has_that_of_its_argument(dtype: str, x_dtype: str) -> None:
@@ -93,25 +122,26 @@ def test_dtypes_are_scipys_and_a_gradient_has_that_of_its_argument(dtype: str, x
     close(found, [1.0, 3.0, 2.0])
 
 
+@SCIPY
 def test_integers_are_multiplied() -> None:
     found = sparse.csr_array(np.asarray([[1, 0, 2]])) @ agrad.asarray([1, 2, 3])
     assert found.dtype == agrad.int64
     assert found.numpy().tolist() == [7]
 
 
-def test_sums_are_dense_and_the_star_of_matrices_is_their_product() -> None:
-    x = RNG.normal(size=3)
-    array, matrix = sparse.csr_array(A), sparse.csr_matrix(A)
+@pytest.mark.parametrize("kind", of_both(["csr_array", "csr_matrix"], ["csr", "coo"]))
+def test_sums_are_dense_and_the_star_of_matrices_is_their_product(kind: str) -> None:
+    x, m = RNG.normal(size=3), held(kind)
     for f, dense in (
-        (lambda v: array + v, lambda v: A + v),
-        (lambda v: v - array, lambda v: v - A),
-        (lambda v: array - v, lambda v: A - v),
-        (lambda v: matrix * v, lambda v: A @ v),
-        (lambda v: v * matrix.T, lambda v: A @ v),
+        (lambda v: m + v, lambda v: A + v),
+        (lambda v: v - m, lambda v: v - A),
+        (lambda v: m - v, lambda v: A - v),
+        *([] if "array" in kind else [(lambda v: m * v, lambda v: A @ v), (lambda v: v * m.T, lambda v: A @ v)]),
     ):
-        close(agrad.jacobian(f)(x), agrad.jacobian(dense)(x))
+        close(agrad.jacobian(f)(place_of(kind)(x)), agrad.jacobian(dense)(x), kind)
 
 
+@SCIPY
 @pytest.mark.parametrize(
     ("f", "error", "text"),
     [
@@ -132,6 +162,7 @@ def test_refusals(f: Any, error: type[Exception], text: str) -> None:
     fails(error, re.escape(text), lambda: f(sparse.csr_array(A), x))
 
 
+@SCIPY
 def test_a_jitted_function_reads_a_matrix_from_outside() -> None:
     matrix, x = sparse.csr_array(A), np.asarray([1.0, 2.0, 3.0])
     text = "got a csr_array, which cannot be hashed"
@@ -146,6 +177,7 @@ def test_a_jitted_function_reads_a_matrix_from_outside() -> None:
     close(f(x), 3 * A @ x)
 
 
+@SCIPY
 @pytest.mark.parametrize("f", [lambda a, x: a @ x, lambda a, x: x @ a.T], ids=["before", "behind"])
 def test_other_backends_are_told_to_move(backend: str, f: Any) -> None:
     x = agrad.asarray([1.0, 2.0, 3.0])
@@ -179,3 +211,8 @@ def test_sparse_tensors_of_torch_multiply_dense_ones(layout: str) -> None:
         columns = torch.stack([x, -x], dim=1)
         close(agrad.hessian(f)(columns), agrad.hessian(lambda v: agrad.sum(agrad.sin(A @ v)))(columns.numpy()))
         close(agrad.vmap(lambda v: matrix @ v)(torch.stack([columns, 2 * columns]))[1], 2 * A @ columns.numpy())
+
+
+@CUPY
+def test_a_tensor_of_another_library_is_refused() -> None:
+    fails(MixedBackendsError, r"Move it: x.to\('cupy'\)", lambda: held("cupy csr") @ agrad.asarray(np.ones(3)))
