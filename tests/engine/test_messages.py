@@ -46,10 +46,10 @@ OF_PRIMALS = {"vjp": 1, "jvp": 2, "linearize": 1, "linear_transpose": 1, "hvp": 
 
 
 @pytest.mark.parametrize("name", [*ONE, "vmap", "jit", "checkpoint", "numerical_rule", *OF_PRIMALS])
-@pytest.mark.parametrize("given", [X, leaf(), 2.0, "sin"], ids=["array", "Tensor", "number", "name"])
-def test_a_transform_refuses_at_once_what_is_no_function(name: str, given: Any) -> None:
-    with pytest.raises(OperandError, match=rf"^{name}: .*must be a function, got .*\. Write agrad\.{name}\("):
-        getattr(agrad, name)(given, *[(X,)] * OF_PRIMALS.get(name, 0))
+def test_a_transform_refuses_at_once_what_is_no_function(name: str) -> None:
+    text = rf"^{name}: .*must be a function, got .*\. Write agrad\.{name}\("
+    for given in (X, leaf(), 2.0, "sin"):
+        fails(OperandError, text, getattr(agrad, name), given, *[(X,)] * OF_PRIMALS.get(name, 0))
 
 
 @pytest.mark.parametrize("name", [*ONE, "vmap"])

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from modes import DERIVATIVES, JITTED, MAPS, check_same
 from refusals import fails
 
 import agrad
 from agrad.errors import DetachError, DtypeError, MixedBackendsError, OperandError
-from agrad.testing import check_grads
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.needs("pandas")
@@ -56,23 +56,15 @@ def test_arithmetic_is_that_of_the_values(op: Any, held: str) -> None:
 
 @pytest.mark.parametrize("held", ["Series", "DataFrame"])
 def test_every_mode(held: str) -> None:
-    labelled = HELD[held]
-    values = labelled.to_numpy()
+    def f(a: Any) -> Any:
+        return lambda x: agrad.sin(np.exp(a) * x) + x @ a / a.sum().sum()
 
-    def ours(x: Any) -> Any:
-        return agrad.sum(agrad.sin(np.exp(labelled) * x) + x @ labelled / labelled.sum().sum())
-
-    def dense(x: Any) -> Any:
-        return agrad.sum(agrad.sin(np.exp(values) * x) + x @ values / values.sum())
-
-    check_grads(ours, (X,), order=2)
-    many = np.stack([X, 2 * X])
-    np.testing.assert_allclose(agrad.hessian(ours)(X), agrad.hessian(dense)(X), rtol=1e-12)
-    np.testing.assert_allclose(agrad.vmap(agrad.grad(ours))(many), agrad.vmap(agrad.grad(dense))(many), rtol=1e-12)
-    np.testing.assert_allclose(agrad.jvp(ours, (X,), (X,))[1], agrad.jvp(dense, (X,), (X,))[1], rtol=1e-12)
-    jitted = agrad.jit(agrad.grad(ours))
-    for x in (X, 2 * X):
-        np.testing.assert_allclose(jitted(x), agrad.grad(dense)(x), rtol=1e-12)
+    check_same(
+        f(HELD[held]),
+        f(HELD[held].to_numpy()),
+        (X,),
+        [mode for mode in (*DERIVATIVES, *MAPS, *JITTED) if mode != "value"],
+    )
 
 
 @pytest.mark.parametrize("op", [operator.lt, operator.ge, operator.eq, operator.ne], ids=lambda op: op.__name__)

@@ -256,11 +256,11 @@ def depth_three(case: Case) -> None:
     same("third derivative in jit", agrad.jit(pushed)(*case.inputs), expected, 100 * case.close)
 
 
-def captured(case: Case) -> None:
-    """Check a jitted loss that captures recorded Tensors: the gradient, and the gradient of the gradient."""
+def imperative(case: Case, wrap: Callable[..., Any] = lambda f: f) -> None:
+    """Check ``backward`` on recorded Tensors, and on the gradient that it records."""
     leaves = [agrad.asarray(x, requires_grad=True) for x in case.fresh()]
     recorded = [leaf * 1 for leaf in leaves]
-    loss = agrad.jit(lambda: case.loss(*(agrad.asarray(x, copy=True) for x in recorded)))()
+    loss = wrap(lambda: case.loss(*(agrad.asarray(x, copy=True) for x in recorded)))()
     if not loss.requires_grad:
         return
     loss.backward(create_graph=True)
@@ -274,6 +274,11 @@ def captured(case: Case) -> None:
         slope.backward()
     second = [np.zeros(x.shape, x.dtype) if x.grad is None else x.grad for x in leaves]
     same("backward twice", second, [host(g) for g in expected], 10 * case.close)
+
+
+def captured(case: Case) -> None:
+    """Check ``backward`` of a jitted loss that captures recorded Tensors."""
+    imperative(case, agrad.jit)
 
 
 def vmap(case: Case) -> None:
@@ -316,17 +321,6 @@ def jit(case: Case) -> None:
         apart(f"jitted result{what}", [*ys, *gradient], xs)
         same(f"jitted loss{what}", [given], [host(expected)], case.exact)
         same(f"jitted gradient{what}", gradient, [host(g) for g in eager_gradient], case.close)
-
-
-def imperative(case: Case) -> None:
-    """Check ``backward`` on recorded Tensors against the gradient."""
-    leaves = [agrad.asarray(x, requires_grad=True) for x in case.fresh()]
-    loss = case.loss(*(agrad.asarray(leaf, copy=True) for leaf in leaves))
-    if not loss.requires_grad:
-        return
-    loss.backward()
-    given = [np.zeros(x.shape, x.dtype) if x.grad is None else x.grad for x in leaves]
-    same("backward", given, [host(g) for g in case.gradient], case.close)
 
 
 def checkpoint(case: Case) -> None:
