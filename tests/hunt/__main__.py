@@ -21,9 +21,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 FEW = {"numpy,array_api_strict": 16, "torch": 24, "jax": 400, "dask": 400, "cupy": 60}
 """Backends of a part of the table, and how small the part is (``--few``)."""
-PROGRAMS = 300
-FAILURE = re.compile(r"\b\d+ (failed|errors?)\b|: (wrong|error): ")
-"""A failure in the output of a command that was stopped: of pytest, or of the random programs."""
+FAILURE = re.compile(r"\b\d+ (failed|errors?)\b")
+"""A failure in the output of a command that was stopped."""
 
 
 class Job(NamedTuple):
@@ -47,10 +46,7 @@ def jobs(round_: int, processes: int) -> list[Job]:
         if all(importlib.util.find_spec(name) is not None for name in names.split(",")):
             rest = ["--backend", names, "--only", names, "--few", str(few), *table_of_cases()]
             found.append(Job(f"the table on {names}", pytest + rest))
-    seeds = f"{round_ * PROGRAMS}:{(round_ + 1) * PROGRAMS}"
-    programs = ["tests/random_programs", "--jobs", str(processes), "--seeds", seeds]
-    found.append(Job("random programs", [sys.executable, *programs]))
-    found.append(Job("random training steps", [*pytest, "tests/transforms/test_random_programs.py", "-k", "steps"]))
+    found.append(Job("random programs", [*pytest, "tests/transforms/test_random_programs.py"]))
     return found
 
 

@@ -1,10 +1,8 @@
 """The binding of arguments of NumPy's functions to their handlers."""
 
 import inspect
-from typing import Any
 
 import numpy as np
-import pytest
 from refusals import fails
 from test_numpy_protocol import leaf
 
@@ -48,34 +46,10 @@ def test_out_by_its_position() -> None:
     assert out.requires_grad
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: np.add.reduce(x, where=[True, False, True], initial=5.0),
-        lambda x: np.sum(x, where=[True, False, True], initial=5.0),
-        lambda x: np.multiply.reduce(x, where=[False, True, True], initial=2.0),
-        lambda x: np.maximum.reduce(x, where=[False, True, False], initial=0.5),
-        lambda x: np.sum(x.astype(int), initial=1.5),
-        lambda x: np.min(x[:0], initial=3.0),
-    ],
-)
-def test_initial_is_counted_once_in_the_dtype_of_the_result(call: Any) -> None:
-    x = np.asarray([1.0, 2.0, 4.0])
-    expected, found = call(x), call(agrad.asarray(x))
-    assert np.dtype(found.dtype.name) == expected.dtype
-    np.testing.assert_array_equal(found.numpy(), expected)
-
-
 def test_out_of_functions_without_nan() -> None:
     out = agrad.zeros(())
     assert np.nansum(leaf(1.0, np.nan, 2.0), out=out) is out
     np.testing.assert_array_equal(out.detach().numpy(), 3.0)
-
-
-def test_a_replacement_of_nan_is_not_replaced_again() -> None:
-    x = np.asarray([np.nan, np.inf, -np.inf, 1.0])
-    found = np.nan_to_num(agrad.asarray(x), nan=np.inf, posinf=np.nan, neginf=-1.0)
-    np.testing.assert_array_equal(found.numpy(), np.nan_to_num(x, nan=np.inf, posinf=np.nan, neginf=-1.0))
 
 
 def test_fills_and_starts_that_are_numbers_keep_the_dtype_and_the_kind() -> None:

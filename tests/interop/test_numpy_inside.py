@@ -70,6 +70,15 @@ INSIDE: dict[str, tuple[Any, Any]] = {
         for f in ("fmod", "floor_divide", "remainder", "hypot")
     },
     "divmod": (lambda x: np.divmod(x[0], x[1]), PAIR),
+    **{
+        f"{function.__name__}, {where}": (lambda x, f=function, w=where: f(x, axis=0, where=w), SQUARE)
+        for function in (np.mean, np.var, np.std)
+        for where in (True, False)
+    },
+    "a start of another kind": (lambda x: np.sum(x.astype(int), initial=1.5), SQUARE),
+    "a start of nothing": (lambda x: np.min(x[:0], initial=3.0), SQUARE),
+    "a start beside a mask": (lambda x: np.add.reduce(x[0], where=[True, False, True, True], initial=5.0), SQUARE),
+    "nan that replaces": (lambda x: np.nan_to_num(x, nan=INF, posinf=NAN, neginf=-1.0), EDGES),
 }
 
 

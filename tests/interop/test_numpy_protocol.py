@@ -173,16 +173,6 @@ def test_least_squares_of_one_matrix(shapes: tuple[tuple[int, ...], tuple[int, .
     fails(np.linalg.LinAlgError, "a vector or a matrix", lambda: np.linalg.lstsq(a, b))
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("where", [True, False])
-@pytest.mark.parametrize("function", [np.mean, np.var, np.std])
-def test_a_truth_value_as_mask(function: Any, where: bool) -> None:
-    """Of no elements there is no mean."""
-    x = np.arange(6.0).reshape(2, 3)
-    got = function(agrad.asarray(x), axis=0, where=where)
-    np.testing.assert_array_equal(got.numpy(), function(x, axis=0, where=where))
-
-
 @pytest.mark.parametrize(
     "call",
     [
