@@ -63,6 +63,3 @@ def test_numbers_lie_on_the_device_of_the_array_they_are_of(backend: str, place:
     z = agrad.asarray(place(np.asarray(1.0)))
     (slope,) = agrad.vjp(agrad.sin, z)[1](1.0)
     assert slope.device == z.device
-
-
-# ------------------------------------------------------------------ results of no dimensions
