@@ -1,7 +1,6 @@
 """``scan``, ``cond`` and ``while_loop`` outside of jit: values, derivatives, and what is refused."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from checker import assert_close, host
 from crossing import Row, each_row
 from modes import check_mapped, check_same, compare, gradient, loop, total
-from refusals import fails
+from refusals import Refusal, refuses
 
 import agrad
 from agrad.errors import ConfigurationError, OperandError, ShapeError
@@ -86,27 +85,24 @@ def step(c: Any, x: Any) -> Any:
     return c, x
 
 
-ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: agrad.scan(step, 0.0, (XS, XS[:2])), ShapeError, "must have one length, got 2, 7"),
-    (lambda: agrad.scan(step, 0.0, XS, length=3), ShapeError, "must have one length"),
-    (lambda: agrad.scan(step, 0.0), ConfigurationError, "length must be an integer"),
-    (lambda: agrad.scan(step, 0.0, length=-1), ConfigurationError, "must not be negative, got -1"),
-    (lambda: agrad.scan(step, 0.0, np.asarray(1.0)), ShapeError, "must have an axis to scan along"),
-    (lambda: agrad.scan(step, 0.0, ["a"]), OperandError, "must be an array"),
-    (lambda: agrad.scan(lambda c, x: c, H0, XS), OperandError, "a pair"),
-    (lambda: agrad.scan(lambda c, x: ((c, c), x), H0, XS), ShapeError, "must return a carry with the structure"),
-    (lambda: agrad.scan(lambda c, x: (c[:1], x), H0, XS), ShapeError, r"it was float64\(3,\), got float64\(1,\)"),
-    (lambda: agrad.scan(lambda c, x: (agrad.astype(c, "float32"), x), H0, XS), ShapeError, "must not change the shape"),
-    (lambda: agrad.scan(lambda c, x: (c, "y"), H0, XS), OperandError, "Use agrad.asarray"),
-    (lambda: agrad.scan(step, H0, XS, checkpoint=0), ConfigurationError, "checkpoint must be a Boolean or"),
-    (lambda: agrad.cond(H0 > 0, lambda: 1, lambda: 2), ShapeError, "must be a scalar"),
-    (lambda: agrad.while_loop(lambda v: True, lambda v: (v, v), H0), ShapeError, "structure"),
+ERRORS: list[Refusal] = [
+    (ShapeError, "must have one length, got 2, 7", lambda: agrad.scan(step, 0.0, (XS, XS[:2]))),
+    (ShapeError, "must have one length", lambda: agrad.scan(step, 0.0, XS, length=3)),
+    (ConfigurationError, "length must be an integer", lambda: agrad.scan(step, 0.0)),
+    (ConfigurationError, "must not be negative, got -1", lambda: agrad.scan(step, 0.0, length=-1)),
+    (ShapeError, "must have an axis to scan along", lambda: agrad.scan(step, 0.0, np.asarray(1.0))),
+    (OperandError, "must be an array", lambda: agrad.scan(step, 0.0, ["a"])),
+    (OperandError, "a pair", lambda: agrad.scan(lambda c, x: c, H0, XS)),
+    (ShapeError, "must return a carry with the structure", lambda: agrad.scan(lambda c, x: ((c, c), x), H0, XS)),
+    (ShapeError, "it was float64(3,), got float64(1,)", lambda: agrad.scan(lambda c, x: (c[:1], x), H0, XS)),
+    (ShapeError, "must not change the shape", lambda: agrad.scan(lambda c, x: (agrad.astype(c, "float32"), x), H0, XS)),
+    (OperandError, "Use agrad.asarray", lambda: agrad.scan(lambda c, x: (c, "y"), H0, XS)),
+    (ConfigurationError, "checkpoint must be a Boolean or", lambda: agrad.scan(step, H0, XS, checkpoint=0)),
+    (ShapeError, "must be a scalar", lambda: agrad.cond(H0 > 0, lambda: 1, lambda: 2)),
+    (ShapeError, "structure", lambda: agrad.while_loop(lambda v: True, lambda v: (v, v), H0)),
 ]
 
-
-@pytest.mark.parametrize(("call", "error", "match"), ERRORS)
-def test_errors(call: Callable[[], Any], error: type[Exception], match: str) -> None:
-    fails(error, match, call)
+test_errors = refuses(ERRORS)
 
 
 def test_cond(place: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from checker import assert_close, host
 from crossing import Row, each_row
 from modes import DERIVATIVES, MAPS, MODES, check_same, compare, gradient, tangents
-from refusals import fails
+from refusals import Refusal, fails, refuses
 
 import agrad
 from agrad.errors import (
@@ -253,38 +253,34 @@ def test_by_the_times() -> None:
         assert_close(towers(f), towers(exact), "by the times", 1e-7)
 
 
-MOVES = "fixed_point: f must converge in 1000 iterations, got .* Pass a better x0"
+MOVES = "fixed_point: f must converge in 1000 iterations, got ... Pass a better x0"
 ONES, TIMES = np.ones(2), np.asarray([0.0, 2.0])
-ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: agrad.fixed_point(lambda y: y * 2 + 1, np.asarray(0.5)), ConvergenceError, MOVES),
-    (lambda: agrad.fixed_point(lambda y: y * y, np.asarray([2.0])), ConvergenceError, MOVES),
-    (lambda: agrad.vmap(lambda b: agrad.fixed_point(lambda y: y * b + 1, b))(TIMES + 0.5), ConvergenceError, MOVES),
-    (lambda: agrad.fixed_point(lambda x: 2 * x + 1, ONES, maxiter=20), ConvergenceError, "agrad.root"),
-    (lambda: agrad.linear_solve(lambda v: v * 2, ONES * np.inf), ConvergenceError, "got inf after .* by gmres"),
-    (lambda: agrad.linear_solve(lambda v: v * 2, ONES * np.nan), ConvergenceError, "got nan after .* by gmres"),
-    (lambda: agrad.linear_solve(lambda x: x * 0, ONES), ConvergenceError, "singular"),
-    (lambda: agrad.linear_solve(lambda x: x[:1], ONES), ShapeError, r"the unknown, \(2,\), got .* \(1,\)"),
-    (lambda: agrad.linear_solve(lambda x: x, ONES, method="lu"), ConfigurationError, "must be one of 'gmres', 'cg'"),
-    (lambda: agrad.linear_solve(np.eye(2), ONES), OperandError, "lambda x: a @ x"),
-    (lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0)), ConvergenceError, "root: .* got inf. Pass an x0"),
-    (lambda: agrad.root(lambda x: x * x + 1, ONES), ConvergenceError, "nearer"),
-    (lambda: agrad.root(lambda x: (x, x), ONES), ShapeError, "must have the structure of the unknown"),
-    (lambda: agrad.root(lambda x: x, np.asarray([1, 2])), DtypeError, "Cast it"),
-    (lambda: agrad.root(lambda x: x, "a"), OperandError, "must contain only arrays"),
-    (lambda: agrad.root(lambda x: x, {}), OperandError, "must contain an array"),
-    (lambda: agrad.odeint(lambda y, s: y, ONES, ONES[:1]), ShapeError, "two or more times"),
-    (lambda: agrad.odeint(lambda y, s: y, ONES, T[[0, 3, 1]]), ShapeError, "must increase or decrease, got"),
-    (lambda: agrad.odeint(lambda y, s: y, ONES, np.asarray([0, 1])), DtypeError, "real floating"),
-    (lambda: agrad.odeint(lambda y, s: y * y, ONES, TIMES), ConvergenceError, "stiff or singular"),
-    (lambda: agrad.odeint(lambda y, s: y, ONES, 5 * TIMES, maxsteps=2), ConvergenceError, "maxsteps"),
-    (lambda: agrad.vmap(lambda t: agrad.odeint(lambda y, s: y, ONES, t))(np.stack([T, T])), TracedValueError, "mapped"),
+ERRORS: list[Refusal] = [
+    (ConvergenceError, MOVES, lambda: agrad.fixed_point(lambda y: y * 2 + 1, np.asarray(0.5))),
+    (ConvergenceError, MOVES, lambda: agrad.fixed_point(lambda y: y * y, np.asarray([2.0]))),
+    (ConvergenceError, MOVES, lambda: agrad.vmap(lambda b: agrad.fixed_point(lambda y: y * b + 1, b))(TIMES + 0.5)),
+    (ConvergenceError, "agrad.root", lambda: agrad.fixed_point(lambda x: 2 * x + 1, ONES, maxiter=20)),
+    (ConvergenceError, "got inf after ... by gmres", lambda: agrad.linear_solve(lambda v: v * 2, ONES * np.inf)),
+    (ConvergenceError, "got nan after ... by gmres", lambda: agrad.linear_solve(lambda v: v * 2, ONES * np.nan)),
+    (ConvergenceError, "singular", lambda: agrad.linear_solve(lambda x: x * 0, ONES)),
+    (ShapeError, "the unknown, (2,), got ... (1,)", lambda: agrad.linear_solve(lambda x: x[:1], ONES)),
+    (ConfigurationError, "must be one of 'gmres', 'cg'", lambda: agrad.linear_solve(lambda x: x, ONES, method="lu")),
+    (OperandError, "lambda x: a @ x", lambda: agrad.linear_solve(np.eye(2), ONES)),
+    (ConvergenceError, "root: ... got inf. Pass an x0", lambda: agrad.root(lambda s: s * np.inf, np.asarray(1.0))),
+    (ConvergenceError, "nearer", lambda: agrad.root(lambda x: x * x + 1, ONES)),
+    (ShapeError, "must have the structure of the unknown", lambda: agrad.root(lambda x: (x, x), ONES)),
+    (DtypeError, "Cast it", lambda: agrad.root(lambda x: x, np.asarray([1, 2]))),
+    (OperandError, "must contain only arrays", lambda: agrad.root(lambda x: x, "a")),
+    (OperandError, "must contain an array", lambda: agrad.root(lambda x: x, {})),
+    (ShapeError, "two or more times", lambda: agrad.odeint(lambda y, s: y, ONES, ONES[:1])),
+    (ShapeError, "must increase or decrease, got", lambda: agrad.odeint(lambda y, s: y, ONES, T[[0, 3, 1]])),
+    (DtypeError, "real floating", lambda: agrad.odeint(lambda y, s: y, ONES, np.asarray([0, 1]))),
+    (ConvergenceError, "stiff or singular", lambda: agrad.odeint(lambda y, s: y * y, ONES, TIMES)),
+    (ConvergenceError, "maxsteps", lambda: agrad.odeint(lambda y, s: y, ONES, 5 * TIMES, maxsteps=2)),
+    (TracedValueError, "mapped", lambda: agrad.vmap(lambda t: agrad.odeint(lambda y, s: y, ONES, t))(np.stack([T, T]))),
 ]
 
-
-@pytest.mark.parametrize(("call", "error", "match"), ERRORS)
-def test_errors(call: Callable[[], Any], error: type[Exception], match: str) -> None:
-    with pytest.raises(error, match=match), np.errstate(all="ignore"):
-        call()
+test_errors = pytest.mark.filterwarnings("ignore::RuntimeWarning")(refuses(ERRORS))
 
 
 def test_a_leaf_that_the_equation_uses_between_the_times_only() -> None:
