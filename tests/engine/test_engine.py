@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from checker import assert_close, host
 from leaves import leaf
-from refusals import fails
+from refusals import Refusal, fails, refuses
 
 import agrad
 from agrad.engine.tape import Node
@@ -179,48 +179,44 @@ def test_retain_grad(backend: str) -> None:
 # ---------------------------------------------------------------- what is refused
 
 X, M = np.asarray([1.0, 2.0]), np.zeros((2, 3))
-ERRORS: list[tuple[Any, type[Exception], str]] = [
-    (lambda: (leaf(X) * 2).backward(), ShapeError, r"\(2,\)"),
-    (lambda: (leaf(X) * 2).backward(np.ones(3)), ShapeError, r"must have shape \(2,\), got \(3,\)"),
-    (lambda: (leaf(X) * 2).backward(1.0), ShapeError, r"got 1\.0"),
-    (lambda: (leaf(X) * 2).backward(np.ones(2, np.float32)), DtypeError, "float64, got float32"),
+ERRORS: list[Refusal] = [
+    (ShapeError, "(2,)", lambda: (leaf(X) * 2).backward()),
+    (ShapeError, "must have shape (2,), got (3,)", lambda: (leaf(X) * 2).backward(np.ones(3))),
+    (ShapeError, "got 1.0", lambda: (leaf(X) * 2).backward(1.0)),
+    (DtypeError, "float64, got float32", lambda: (leaf(X) * 2).backward(np.ones(2, np.float32))),
     (
+        MixedBackendsError,
+        "array_api_strict",
         lambda: agrad.asarray(X, backend="numpy", requires_grad=True).backward(
             agrad.ones(2, backend="array_api_strict", dtype=agrad.float64)
         ),
-        MixedBackendsError,
-        "array_api_strict",
     ),
-    (lambda: agrad.zeros(2).retain_grad(), NotDifferentiableError, r"retain_grad\(\): .* requires_grad=True"),
-    (lambda: leaf(M) + agrad.ones(4), ShapeError, r"add: shapes \(2, 3\) and \(4,\) must be broadcastable"),
-    (lambda: leaf(M) @ leaf(M), ShapeError, r"matmul: shapes \(2, 3\) and \(2, 3\) .* x1 has length 3, .* x2 has"),
-    (lambda: agrad.where(leaf(M) > 0, leaf(M), agrad.ones(4)), ShapeError, r"\(2, 3\).*\(4,\)"),
-    (lambda: agrad.concat([leaf(M), agrad.ones((2, 2))]), ShapeError, r"concat: .*, got \(2, 3\) and \(2, 2\)"),
-    (lambda: agrad.reshape(leaf(M), (4, 2)), ShapeError, r"shape must have 6 elements, got \(4, 2\)"),
-    (lambda: agrad.sum(leaf(M), axis=2), ShapeError, "axis 2"),
-    (lambda: agrad.asarray([1, 2], dtype=agrad.int64, requires_grad=True), DtypeError, "int64.*Cast"),
-    (lambda: agrad.asarray([True], requires_grad=True), DtypeError, "bool.*Cast"),
-    (lambda: setattr(agrad.asarray([1, 2]), "requires_grad", True), DtypeError, "Cast"),
-    (lambda: setattr(leaf(X) * 2, "requires_grad", False), NotDifferentiableError, "multiply.*detach"),
-    (lambda: agrad.sum(bare(leaf(X))).backward(), MissingRuleError, "bare has no vjp rule for x.*@bare.vjp"),
-    (lambda: agrad.jvp(bare, (X,), (X,)), MissingRuleError, "bare has no jvp rule for x"),
+    (NotDifferentiableError, "retain_grad(): ... requires_grad=True", lambda: agrad.zeros(2).retain_grad()),
+    (ShapeError, "add: shapes (2, 3) and (4,) must be broadcastable", lambda: leaf(M) + agrad.ones(4)),
+    (ShapeError, "matmul: shapes (2, 3) and (2, 3) ... x1 has length 3, ... x2 has", lambda: leaf(M) @ leaf(M)),
+    (ShapeError, "(2, 3)...(4,)", lambda: agrad.where(leaf(M) > 0, leaf(M), agrad.ones(4))),
+    (ShapeError, "concat: ..., got (2, 3) and (2, 2)", lambda: agrad.concat([leaf(M), agrad.ones((2, 2))])),
+    (ShapeError, "shape must have 6 elements, got (4, 2)", lambda: agrad.reshape(leaf(M), (4, 2))),
+    (ShapeError, "axis 2", lambda: agrad.sum(leaf(M), axis=2)),
+    (DtypeError, "int64...Cast", lambda: agrad.asarray([1, 2], dtype=agrad.int64, requires_grad=True)),
+    (DtypeError, "bool...Cast", lambda: agrad.asarray([True], requires_grad=True)),
+    (DtypeError, "Cast", lambda: setattr(agrad.asarray([1, 2]), "requires_grad", True)),
+    (NotDifferentiableError, "multiply...detach", lambda: setattr(leaf(X) * 2, "requires_grad", False)),
+    (MissingRuleError, "bare has no vjp rule for x...@bare.vjp", lambda: agrad.sum(bare(leaf(X))).backward()),
+    (MissingRuleError, "bare has no jvp rule for x", lambda: agrad.jvp(bare, (X,), (X,))),
     (
-        lambda: agrad.add(*[agrad.ones(1, backend="array_api_strict", device=f"device{i}") for i in (1, 2)]),
         MixedBackendsError,
-        "add.*device1.*device2.*to_device",
+        "add...device1...device2...to_device",
+        lambda: agrad.add(*[agrad.ones(1, backend="array_api_strict", device=f"device{i}") for i in (1, 2)]),
     ),
 ]
+
+test_errors = refuses(ERRORS, everywhere=True)
 
 
 @agrad.primitive
 def bare(xp: Any, x: Any, /) -> Any:
     return x * 2
-
-
-@pytest.mark.parametrize(("call", "error", "match"), ERRORS)
-def test_errors(call: Any, error: type[Exception], match: str, backend: str) -> None:
-    fails(error, match, call)
-    assert agrad.get_backend() == backend
 
 
 def test_a_rule_that_fails_names_operation_argument_and_shapes() -> None:
