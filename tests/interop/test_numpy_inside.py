@@ -78,6 +78,7 @@ INSIDE: dict[str, tuple[Any, Any]] = {
     "a start of another kind": (lambda x: np.sum(x.astype(int), initial=1.5), SQUARE),
     "a start of nothing": (lambda x: np.min(x[:0], initial=3.0), SQUARE),
     "a start beside a mask": (lambda x: np.add.reduce(x[0], where=[True, False, True, True], initial=5.0), SQUARE),
+    "a bound of no axes": (lambda x: np.clip(x, np.asarray(0.5), None), SQUARE),
     "nan that replaces": (lambda x: np.nan_to_num(x, nan=INF, posinf=NAN, neginf=-1.0), EDGES),
 }
 
