@@ -150,7 +150,7 @@ def _of_rows(node: Node, mine: Used, shape: tuple[int, ...]) -> Used:
     find, axis = _declared(node), node.plan.primitive.rows
     if mine is ALL:
         return ALL if find is None else Used(lambda: [find()])
-    axes = normalize_axes(node.saved[-1]["axis"] if axis == "axis" else axis, len(shape))
+    axes = normalize_axes((node.saved or ())[-1]["axis"] if axis == "axis" else axis, len(shape))
 
     def step(used: Any) -> Any:
         xp = NAMESPACES[type(used)]
@@ -172,7 +172,7 @@ def _declared(node: Node) -> Callable[[], Any] | None:
     known = dict(zip(node.plan.names, saved, strict=True))
     values = [known[name] for name in names if name != "xp"]
     options = {name: saved[-1][name] for name in settings}
-    return node.plan.primitive.used(NAMESPACES[type(values[0])], *values, **options)  # type: ignore[no-any-return]
+    return node.plan.primitive.used(NAMESPACES[type(values[0])], *values, **options)
 
 
 def _pulled(node: Node, g: Any, mine: Used, apply: Apply) -> Used:
