@@ -186,6 +186,9 @@ for _mode in ("constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp",
               "median"):
     sample("pad", lambda x, m=_mode: np.pad(x, ((1, 2), (3, 0)), mode=m), distinct(3, 4))
     sample("pad", lambda x, m=_mode: np.pad(x, 2, mode=m), distinct(5))
+for _mode in ("reflect", "symmetric"):
+    sample("pad", lambda x, m=_mode: np.pad(x, ((1, 9), (7, 0)), mode=m, reflect_type="odd"), distinct(3, 4))
+    sample("pad", lambda x, m=_mode: np.pad(x, 4, mode=m, reflect_type="odd"), distinct(2, 1))
 sample("pad", lambda x: np.pad(x, 2, constant_values=((1.0, 2.0), (3.0, 4.0))), normal(2, 3))
 sample("pad", lambda x: np.pad(x, (1, 2), constant_values=7), normal(2, 3))
 sample("pad", lambda x: np.pad(x, (2, 3), mode="mean", stat_length=2), normal(5))

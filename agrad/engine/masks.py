@@ -16,7 +16,7 @@ from agrad.engine.levels import GetOutput
 from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.tape import Node
 from agrad.registry import CALLS, names_of
-from agrad.shapes import broadcast_axes
+from agrad.shapes import broadcast_axes, normalize_axes
 
 Apply = Callable[[Node, Any, Any], tuple[Any, ...]]
 """Function of a node, its cotangent, and the same as a ``Masked`` or None. It returns the cotangents of the parents."""
@@ -110,14 +110,15 @@ class Masks:
         else:
             parts = apply(node, g, None)
         pulled = None
-        if primitive.used is not None and mine is ALL:
-            pulled = _declared(node)
+        if primitive.rows is not None and mine is not BY_VALUE and parts[0] is not None:
+            pulled = _of_rows(node, mine, tuple(parts[0].shape))
         elif primitive.moves and (primitive.masks or mine not in (ALL, BY_VALUE)):
             pulled = _pulled(node, g, mine, apply)
         links = node.links
         for k, (parent, part) in enumerate(zip(links if type(links) is tuple else (links,), parts, strict=True)):
             if part is not None:
-                self.add(parent, _of_parent(primitive, mine, pulled, k, g, part))
+                by_rows = isinstance(primitive, GetOutput) and parent.plan.primitive.rows is not None
+                self.add(parent, mine if by_rows else _of_parent(primitive, mine, pulled, k, g, part))
         return parts
 
     def add(self, parent: Node, used: Used) -> None:
@@ -144,14 +145,34 @@ def _of_parent(primitive: Any, mine: Used, pulled: Used | None, k: int, g: Any, 
     return Used(lambda used: _any_to(used, shape), (mine,))
 
 
-def _declared(node: Node) -> Used:
-    """Return the used elements of the first argument of an operation that has a function for them."""
+def _of_rows(node: Node, mine: Used, shape: tuple[int, ...]) -> Used:
+    """Return the used elements of an array whose rows are used if one of their results is."""
+    find, axis = _declared(node), node.plan.primitive.rows
+    if mine is ALL:
+        return ALL if find is None else Used(lambda: [find()])
+    axes = normalize_axes((node.saved or ())[-1]["axis"] if axis == "axis" else axis, len(shape))
+
+    def step(used: Any) -> Any:
+        xp = NAMESPACES[type(used)]
+        if len(used.shape) == len(shape):
+            used = xp.any(used, axis=axes, keepdims=True)
+        elif used.shape:
+            used = xp.reshape(used, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+        every = xp.broadcast_to(used, shape)
+        return [every if find is None else xp.logical_and(every, find())]
+
+    return Used(step, (mine,))
+
+
+def _declared(node: Node) -> Callable[[], Any] | None:
+    """Return the function for the used elements of the first argument, or None if all are used."""
+    if node.plan.primitive.used is None:
+        return None
     saved, (names, settings) = node.saved or (), names_of(node.plan.primitive.used)
     known = dict(zip(node.plan.names, saved, strict=True))
     values = [known[name] for name in names if name != "xp"]
     options = {name: saved[-1][name] for name in settings}
-    find = node.plan.primitive.used(NAMESPACES[type(values[0])], *values, **options)
-    return ALL if find is None else Used(lambda: [find()])
+    return node.plan.primitive.used(NAMESPACES[type(values[0])], *values, **options)
 
 
 def _pulled(node: Node, g: Any, mine: Used, apply: Apply) -> Used:

@@ -20,7 +20,7 @@ TRAITS = frozenset(
     {
         "averages", "capturable", "combine", "commutative", "core_axes", "decompose", "finite_slopes", "has_effect",
         "is_update", "is_view", "kind", "may_alias", "moves", "neutral", "no_alias", "operator", "product_rules",
-        "raises", "rule_traits", "sparsity", "takes_traced_numbers", "used",
+        "raises", "rows", "rule_traits", "sparsity", "takes_traced_numbers", "used",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -75,6 +75,8 @@ class Operation:
 
     It returns a function without arguments that computes the Booleans, or None if all elements are used.
     """
+    rows: Any = None
+    """Axes of the first argument, or "axis" for those of the option, if each result depends on a whole row."""
     moves: bool = False
     """True if its rules only move and add cotangents."""
     overwrites: tuple[int, ...] = ()

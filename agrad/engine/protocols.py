@@ -3,6 +3,7 @@
 Operators are computed directly, all others by functions that upper modules register in ``CALLS``.
 """
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,30 @@ def _like_numpys(name: str) -> Callable[..., Any]:
     return found
 
 
+class UfuncProtocol(property):
+    """``__array_ufunc__``, which NumPy reads from the class and calls with the operand.
+
+    CuPy reads it from the operand. None there lets its operators defer to a Tensor whose memory they could read.
+    """
+
+    def __call__(self, operand: Any, ufunc: Any, method: str, /, *inputs: Any, **settings: Any) -> Any:
+        """Compute a NumPy universal function, or an operator with an array on the left."""
+        if method == "__call__" and not settings and type(inputs[0]) in _LEFT:
+            name = _OPERATORS.get(ufunc)
+            if name is not None:
+                try:
+                    return CALLS[name](*inputs)
+                except OperandError:
+                    return NotImplemented
+        return CALLS["array_ufunc"](ufunc, method, inputs, settings)
+
+
+def _ufuncs_of(operand: Any) -> Any:
+    if hasattr(operand, "__cuda_array_interface__"):
+        return None
+    return functools.partial(type(operand).__array_ufunc__, operand)
+
+
 class NumPyOperand:
     """The NumPy protocols and array methods of an operand."""
 
@@ -71,16 +96,7 @@ class NumPyOperand:
         asker = sys._getframe(1).f_back
         return 0 if asker is not None and asker.f_code.co_name == "_inplace_method" else 5000
 
-    def __array_ufunc__(self, ufunc: Any, method: str, /, *inputs: Any, **settings: Any) -> Any:
-        """Compute a NumPy universal function, or an operator with an array on the left."""
-        if method == "__call__" and not settings and type(inputs[0]) in _LEFT:
-            name = _OPERATORS.get(ufunc)
-            if name is not None:
-                try:
-                    return CALLS[name](*inputs)
-                except OperandError:
-                    return NotImplemented
-        return CALLS["array_ufunc"](ufunc, method, inputs, settings)
+    __array_ufunc__ = UfuncProtocol(_ufuncs_of)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Compute any other NumPy function on Tensors."""

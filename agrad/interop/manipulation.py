@@ -356,10 +356,12 @@ def _pad(array: Tensor, pad_width: Any, mode: Any = "constant", **kwargs: Any) -
     widths = _pairs(pad_width, x.ndim)
     if not np.any(widths):
         return agrad.astype(x, x.dtype, copy=True)
-    if mode in _BY_PLACE and kwargs.get("reflect_type", "even") == "even":
+    if mode in _BY_PLACE:
         for axis, (before, after) in enumerate(widths):
-            if before or after:
-                places = np.pad(np.arange(x.shape[axis]), (int(before), int(after)), mode, **kwargs)
+            places = np.pad(np.arange(x.shape[axis]), (int(before), int(after)), mode, **kwargs)
+            if kwargs.get("reflect_type") == "odd" and x.shape[axis] > 1:
+                x = _reflected(x, axis, int(before), int(after), mode == "symmetric")
+            elif before or after:
                 x = picked(x, places, axis)
         return x
     if mode == "constant" and _are_zeros(kwargs):
@@ -371,9 +373,25 @@ def _pad(array: Tensor, pad_width: Any, mode: Any = "constant", **kwargs: Any) -
     named = mode if isinstance(mode, str) else getattr(mode, "__name__", "a function")
     raise rejects(
         "pad",
-        f"mode {named}{' with reflect_type=odd' if 'reflect_type' in kwargs else ''} is not supported for Tensors",
+        f"mode {named} is not supported for Tensors",
         f"Use one of constant, linear_ramp, {', '.join((*_BY_PLACE, *_STATISTICS))}, or numpy.concatenate",
     )
+
+
+def _reflected(x: Tensor, axis: int, before: int, after: int, with_edge: bool) -> Tensor:
+    """Extend an axis by its point reflections at both ends, as NumPy by whole periods of the array at a time."""
+    skip = 0 if with_edge else 1
+    period = x.shape[axis] - skip
+    while before or after:
+        n = x.shape[axis]
+        most = (n - skip) // period * period
+        left, right = min(before, most), min(after, most)
+        first, last = x[along(axis, slice(0, 1))], x[along(axis, slice(n - 1, n))]
+        start, end = x[along(axis, slice(skip, skip + left))], x[along(axis, slice(n - skip - right, n - skip))]
+        chunks = 2 * first - _flip(start, axis), x, 2 * last - _flip(end, axis)
+        x = agrad.concat([cast(chunk, x.dtype) for chunk in chunks], axis=axis)
+        before, after = before - left, after - right
+    return x
 
 
 def _are_zeros(settings: dict[str, Any]) -> bool:

@@ -112,7 +112,7 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", **settings: Any) -> Tens
     Raises
     ------
     RefusedFunctionError
-        If the mode is a function, "empty", or reflects with ``reflect_type="odd"``.
+        If the mode is a function or "empty".
     ValueError
         If a keyword argument does not belong to the mode.
 

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ _TENSORS = _NUMBERS | {bool, str, type(None), Tensor}
 _ITERATORS = (Iterator, type({}.keys()), type({}.values()), type({}.items()))
 _WRITING = frozenset({np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask})
 """Functions that write to their first argument."""
+_AFTER_ARRAYS = ("axis", "dtype", "out", "keepdims", "initial", "where")
+"""Parameters of the methods of ufuncs that reduce."""
 _STANDARD = frozenset("?bBhHiIlLqQfdFD")
 """The type codes of NumPy's dtypes that the standard has."""
 
@@ -197,7 +200,7 @@ def accepting(function: Function) -> Function:
                 if not tensors:
                     if selected().backend.name == "numpy":
                         return function(*args)
-                elif type(args[0]) is Tensor and (direct is not None or not is_ufunc):
+                elif type(args[0]) is Tensor and (not is_ufunc or (direct is not None and len(args) == function.nin)):
                     return direct(*args) if direct else _by_handler(function, args[0], args, settings)
         if not is_ufunc and (tensor := _leading(args)) is not None:
             if _TENSORS.issuperset(map(type, (*args[1:], *settings.values()))):
@@ -210,21 +213,37 @@ def accepting(function: Function) -> Function:
             return settled(function(*args, **settings), elsewhere(home()))
         if isinstance(function, np.ufunc) and len(args) > function.nin:
             args, settings["out"] = args[: function.nin], args[function.nin :]
-        args = _all_beside(args, like, targets=function in _WRITING)
+        args = _all_beside(args, like, target=_target(function))
         settings = {name: value if name == "out" else beside(value, like) for name, value in settings.items()}
         if not is_ufunc:
             return _by_handler(function, like, args, settings)
-        if settings.get("out") is not None and type(settings["out"]) is not tuple:
-            settings["out"] = (settings["out"],)
-        found = protocols.array_ufunc(function, "__call__", args, settings)
+        found = protocols.array_ufunc(function, "__call__", args, _with_outs(settings))
         return function(*args, **settings) if found is NotImplemented else found
 
     return call
 
 
-def _all_beside(args: tuple[Any, ...], like: Tensor, targets: int) -> tuple[Any, ...]:
-    """Return arguments like ``beside``, except the first ``targets``, which are written to."""
-    return (*args[:targets], *[beside(arg, like) for arg in args[targets:]])
+@functools.cache
+def _target(function: Function) -> int | None:
+    """Return the position of the argument that a function writes to, if it has one."""
+    if function in _WRITING:
+        return 0
+    try:
+        names = list(inspect.signature(function).parameters)
+    except ValueError:  # a function without a signature
+        return None
+    return names.index("out") if "out" in names else None
+
+
+def _all_beside(args: tuple[Any, ...], like: Tensor, target: int | None) -> tuple[Any, ...]:
+    """Return arguments like ``beside``, except the one that is written to."""
+    return tuple([arg if i == target else beside(arg, like) for i, arg in enumerate(args)])
+
+
+def _with_outs(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with the arrays of ``out`` in a tuple, as the protocol has them."""
+    out = settings.pop("out", None)
+    return settings if out is None else {**settings, "out": out if type(out) is tuple else (out,)}
 
 
 def _by_handler(function: Function, like: Tensor, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
@@ -306,8 +325,12 @@ class Ufunc:
             like = first(args)
             if like is None:
                 return settled(method(*args, **settings), elsewhere(home()))
-            args = _all_beside(args, like, targets=name == "at")
-            return protocols.array_ufunc(self._original, name, args, settings)
+            if name in ("reduce", "accumulate", "reduceat"):
+                arrays = 2 if name == "reduceat" else 1
+                settings.update(zip(_AFTER_ARRAYS, args[arrays:], strict=False))
+                args = args[:arrays]
+            args = _all_beside(args, like, target=0 if name == "at" else None)
+            return protocols.array_ufunc(self._original, name, args, _with_outs(settings))
 
         call.__name__, call.__doc__ = name, method.__doc__
         return call

@@ -170,7 +170,7 @@ def _greatest(xp: Any, x: Any, axis: Any) -> Any:
     return xp.max(x, axis=axis, keepdims=True)
 
 
-@primitive(name="logsumexp", batch="axis", decompose=True)
+@primitive(name="logsumexp", batch="axis", rows="axis", decompose=True)
 def logsumexp_p(xp: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     x = floated(xp, x)
     m = _finite_or_zero(xp, _greatest(xp, x, axis))
@@ -232,7 +232,7 @@ def logsumexp(x: Any, /, *, axis: Axes = None, keepdims: bool = False) -> Any:
     return logsumexp_p(x, axis=axes_of(axis, x), keepdims=keepdims)
 
 
-@primitive(name="softmax", batch="axis", decompose=True)
+@primitive(name="softmax", batch="axis", rows="axis", decompose=True)
 def softmax_p(xp: Any, x: Any, /, *, axis: int) -> Any:
     x = floated(xp, x)
     e = xp.exp(x - _greatest(xp, x, axis))
@@ -270,7 +270,7 @@ def softmax(x: Any, /, *, axis: int = -1) -> Any:
     return softmax_p(x, axis=axis_of(axis, x))
 
 
-@primitive(name="log_softmax", batch="axis", decompose=True)
+@primitive(name="log_softmax", batch="axis", rows="axis", decompose=True)
 def log_softmax_p(xp: Any, x: Any, /, *, axis: int) -> Any:
     x = floated(xp, x)
     x = x - _greatest(xp, x, axis)

@@ -44,7 +44,7 @@ def _losses(xp: Any, x: Any) -> tuple[Any, Any]:
 
 
 @public
-@primitive(out=("loss", "lse"), constant="labels", no_alias=True, rule_traits={"vjp:x": {"no_alias": True}})
+@primitive(out=("loss", "lse"), constant="labels", rows=1, no_alias=True, rule_traits={"vjp:x": {"no_alias": True}})
 def softmax_cross_entropy(xp: Any, x: Any, labels: Any, /) -> Any:
     """Return the cross entropy of softmax(x) with labels, and logsumexp(x), by rows.
 
@@ -124,6 +124,7 @@ def _used(xp: Any, x: Any, labels: Any, *, ignore: int | None) -> Any:
     constant="labels",
     masks=True,
     used=_used,
+    rows=1,
     no_alias=True,
     rule_traits={"vjp:x": {"no_alias": True}},
 )

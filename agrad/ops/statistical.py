@@ -117,12 +117,11 @@ def _leave_one_out(xp: Any, x: Any) -> Any:
     n = x.shape[-1]
     if n <= 1:
         return xp.ones_like(x)
-    if n % 2:
-        x = xp.concat([x, xp.ones_like(x[..., :1])], axis=-1)
-    left, right = x[..., ::2], x[..., 1::2]
-    rest = _leave_one_out(xp, left * right)
-    out = xp.stack([rest * right, rest * left], axis=-1)
-    return xp.reshape(out, tuple(x.shape))[..., :n]
+    paired = n - n % 2
+    left, right = x[..., :paired:2], x[..., 1:paired:2]
+    rest = _leave_one_out(xp, xp.concat([left * right, x[..., paired:]], axis=-1))
+    out = xp.stack([rest[..., : paired // 2] * right, rest[..., : paired // 2] * left], axis=-1)
+    return xp.concat([xp.reshape(out, (*x.shape[:-1], paired)), rest[..., paired // 2 :]], axis=-1)
 
 
 def _others(xp: Any, x: Any, axis: tuple[int, ...]) -> Any:
@@ -415,27 +414,28 @@ def _running_axis(axis: int | None, x: Any, name: str) -> int:
 
 
 def _recurrence(xp: Any, a: Any, b: Any) -> Any:
-    """Return s[j] = b[j] + a[j] * s[j + 1] along the last axis, with 0 after the last.
+    """Return s[j] = b[j] + a[j] * s[j + 1] along the last axis; the last is b[-1], and ``a`` is one shorter.
 
     Two steps are joined to one, and the recurrence of half the length solved: Blelloch 1990, "Prefix sums and their
-    applications". Without a division, zeros need no special case in any order of derivative.
+    applications". Without a division, zeros need no special case in any order of derivative. No element is padded: a
+    factor that no result reads may be NaN.
     """
     n = b.shape[-1]
     if n <= 1:
         return b
-    if n % 2:
-        a = xp.concat([a, xp.zeros_like(a[..., :1])], axis=-1)
-        b = xp.concat([b, xp.zeros_like(b[..., :1])], axis=-1)
+    pairs = n // 2
     a0, a1, b0, b1 = a[..., ::2], a[..., 1::2], b[..., ::2], b[..., 1::2]
-    even = _recurrence(xp, a0 * a1, b0 + a0 * b1)
-    odd = b1 + a1 * xp.concat([even[..., 1:], xp.zeros_like(even[..., :1])], axis=-1)
-    out = xp.stack([even, odd], axis=-1)
-    return xp.reshape(out, tuple(b.shape))[..., :n]
+    joined = b0[..., :pairs] + a0 * b1
+    if n % 2:
+        joined = xp.concat([joined, b0[..., pairs:]], axis=-1)
+    even = _recurrence(xp, a0[..., : a1.shape[-1]] * a1, joined)
+    odd = xp.concat([b1[..., : a1.shape[-1]] + a1 * even[..., 1:], b[..., -1:]], axis=-1)
+    return xp.reshape(xp.stack([even, odd], axis=-1), (*b.shape[:-1], 2 * even.shape[-1]))[..., :n]
 
 
 def _before(xp: Any, x: Any) -> Any:
     """Return the product of the elements before each along the last axis."""
-    return xp.cumulative_prod(xp.concat([xp.ones_like(x[..., :1]), x[..., :-1]], axis=-1), axis=x.ndim - 1)
+    return xp.concat([xp.ones_like(x[..., :1]), xp.cumulative_prod(x[..., :-1], axis=x.ndim - 1)], axis=-1)
 
 
 cumulative_prod_p = of_library("cumulative_prod(x, *, axis, include_initial)", batch="axis", sparsity="before")
@@ -448,8 +448,7 @@ def cumulative_prod_vjp(xp: Any, g: Any, x: Any, *, axis: int, include_initial: 
     if not x.shape[axis]:
         return g
     g, x = xp.moveaxis(g, axis, -1), xp.moveaxis(x, axis, -1)
-    after = xp.concat([x[..., 1:], xp.ones_like(x[..., :1])], axis=-1)
-    return xp.moveaxis(_before(xp, x) * _recurrence(xp, after, g), -1, axis)
+    return xp.moveaxis(_before(xp, x) * _recurrence(xp, x[..., 1:], g), -1, axis)
 
 
 @cumulative_prod_p.jvp
@@ -458,7 +457,7 @@ def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: 
     out = t
     if x.shape[-1]:
         steps = xp.flip(_before(xp, x) * t, axis=-1)
-        out = xp.flip(_recurrence(xp, xp.flip(x, axis=-1), steps), axis=-1)
+        out = xp.flip(_recurrence(xp, xp.flip(x[..., 1:], axis=-1), steps), axis=-1)
     if include_initial:
         first = xp.sum(xp.zeros_like(out), axis=-1, keepdims=True)
         out = xp.concat([first, out], axis=-1)

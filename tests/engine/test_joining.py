@@ -1,5 +1,6 @@
 """NumPy arrays beside arrays of the selected backend: they move there, and their cotangents come back."""
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -253,3 +254,16 @@ def test_every_operation_takes_numpy_arrays(case: Case, backend: str) -> None:
                 np.testing.assert_allclose(found, value, rtol=1e-6, atol=1e-12)
             for x in given:
                 assert not isinstance(x, agrad.Tensor) or x.grad is None or x.grad.backend == x.backend
+
+
+@pytest.mark.parametrize("operation", [operator.add, operator.matmul, operator.pow, operator.lt])
+def test_an_operator_of_an_array_and_a_constant_is_a_tensor(operation: Any, place: Any, backend: str) -> None:
+    x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+    raw, constant = place(x), agrad.asarray(place(x))
+    if "strict" in backend:  # it defers to no other class
+        with pytest.raises(TypeError, match="Expected Array"):
+            operation(raw, constant)
+        return
+    found = operation(raw, constant)
+    assert isinstance(found, agrad.Tensor)
+    np.testing.assert_array_equal(host(found), operation(x, x))

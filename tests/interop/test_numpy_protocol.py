@@ -115,8 +115,9 @@ class OnDevice(np.ndarray):
 def test_an_array_on_a_device_sees_no_memory_of_a_tensor_with_a_gradient() -> None:
     """CuPy's arrays compute with what has the attribute, and hand their operators to everything else."""
     t = agrad.asarray(np.ones(2).view(OnDevice))
-    assert hasattr(t, "__cuda_array_interface__")
+    assert hasattr(t, "__cuda_array_interface__") and t.__array_ufunc__ is None
     t.requires_grad = True
+    assert t.__array_ufunc__(np.add, "__call__", t, 1.0).tolist() == [2.0, 2.0]
     assert not hasattr(t, "__cuda_array_interface__")
     with pytest.raises(DetachError, match="detach"):
         _ = t.__cuda_array_interface__

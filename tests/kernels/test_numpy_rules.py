@@ -130,18 +130,16 @@ def test_the_greater_of_a_number(name: str, number: float, dtype: Any) -> None:
     close(filed(name, "vjp:x2", {"g": g, "x1": number, "x2": x}), generic(name, "x2", {"g": g, "x1": number, "x2": x}))
 
 
-@pytest.mark.parametrize("part", ["x1", "x2"])
-@pytest.mark.parametrize("name", ["hypot", "logaddexp"])
-def test_a_cotangent_may_be_one_number(name: str, part: str, dtype: Any) -> None:
+@pytest.mark.parametrize("name", [*PAIRS, "copysign", "between"])
+def test_a_cotangent_may_be_one_number(name: str, dtype: Any) -> None:
     """As in compiled programs, for arrays of one block and of several."""
-    for shape in ((7,), (300, 257)):
-        x1, x2 = drawn(shape, dtype, 0), drawn(shape, dtype, 1)
-        values = {"x1": x1, "x2": x2, "y": getattr(np, name)(x1, x2)}
-        found, right = (
-            filed(name, f"vjp:{part}", {**values, "g": g}) for g in (dtype(0.7), np.full(shape, dtype(0.7)))
-        )
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, right)
+    for given, how in arguments(name, dtype):
+        values = completed(name, given, **how)
+        for part in [part for part in rules_of(name) if part != "forward"]:
+            g = dtype(0.7)
+            found = filed(name, part, {**values, "g": g}, **how)
+            assert found.dtype == dtype
+            close(found, filed(name, part, {**values, "g": np.full(values["g"].shape, g)}, **how))
 
 
 X = np.ones((2, 2000))

@@ -203,6 +203,11 @@ WRITES: dict[str, Callable[..., Any]] = {
     "out": lambda a, t: np.exp(t, out=a),
     "positional out": lambda a, t: np.add(t, 1, a),
     "out of a function": lambda a, t: np.cumsum(t, out=a),
+    "positional out of a function": lambda a, t: np.cumsum(t, 0, None, a),
+    "positional out before an option": lambda a, t: np.take(t, [0, 1, 2], None, a, "raise"),
+    "positional out of a C function": lambda a, t: np.concatenate([t[:1], t[1:]], 0, a),
+    "out of a method": lambda a, t: np.add.accumulate(t, out=a),
+    "positional out of a method": lambda a, t: np.multiply.accumulate(t, 0, None, a),
 }
 
 
@@ -213,6 +218,14 @@ def test_a_plain_array_is_written_or_refused(name: str) -> None:
     t = agrad.asarray(strict.asarray([4.0, 5.0, 6.0]))
     with pytest.raises(RefusedFunctionError, match=r"must be a Tensor.*asarray"):
         WRITES[name](strict.zeros((1, 3) if name == "fill_diagonal" else 3), t)
+
+
+@pytest.mark.parametrize("name", [name for name in WRITES if "out" in name])
+def test_out_is_written(name: str) -> None:
+    t = agrad.asarray([4.0, 5.0, 6.0], backend="array_api_strict")
+    for out in (numpy.zeros(3), agrad.zeros_like(t)):
+        assert WRITES[name](out, t) is out
+        np.testing.assert_array_equal(out, numpy.asarray(WRITES[name](numpy.zeros(3), numpy.asarray([4.0, 5.0, 6.0]))))
 
 
 def test_out_may_be_a_numpy_array_for_arrays_of_another_library() -> None:

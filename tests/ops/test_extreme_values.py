@@ -260,6 +260,39 @@ def test_reductions(name: str, dtype: str, place: Any) -> None:
                 assert_alike(host(total), np.sum(expected), dtype, 1e-7, f"{name} of {values}, forward")
 
 
+def without(x: Any, *left_out: int) -> float:
+    """Return the product of all elements except some."""
+    return float(np.prod([v for i, v in enumerate(x) if i not in left_out]))
+
+
+@pytest.mark.parametrize("values", [[NAN, 2, 3], [2, NAN, 3], [2, 3, NAN, 4, 5], [0, NAN, 0, 2], [INF, 2, 3], [2, INF]])
+@pytest.mark.parametrize("way", [lambda f: f, agrad.jit])
+def test_a_derivative_of_a_product_has_no_factor_that_is_not_in_it(values: list[float], way: Any, place: Any) -> None:
+    """NaN and infinity reach the derivatives of the products that they are factors of, in every mode."""
+    x, n = np.asarray(values, float), len(values)
+    raw, one = place(x), place(np.ones(n))
+    each = range(n)
+
+    def slope(f: Any, x: Any) -> Any:
+        return way(lambda x: agrad.jvp(f, (x,), (one,))[1])(x)
+
+    def total(x: Any) -> Any:
+        return agrad.sum(agrad.cumulative_prod(x))
+
+    gradient = agrad.grad(agrad.prod)
+    runs = [x[: k + 1] for k in each]
+    second = [sum(without(x, i, j) for j in each if j != i) for i in each]
+    for found, expected in [
+        (way(gradient)(raw), [without(x, i) for i in each]),
+        (slope(agrad.prod, raw), sum(without(x, i) for i in each)),
+        (way(agrad.grad(lambda x: agrad.sum(gradient(x))))(raw), second),
+        (slope(gradient, raw), second),
+        (way(agrad.grad(total))(raw), [sum(without(run, i) for run in runs[i:]) for i in each]),
+        (slope(agrad.cumulative_prod, raw), [sum(without(run, i) for i in range(len(run))) for run in runs]),
+    ]:
+        np.testing.assert_allclose(host(found), expected)
+
+
 # ---------------------------------------------------------------- logits
 
 HALF = [0.5, 0.5, 0.0]

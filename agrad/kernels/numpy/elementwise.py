@@ -44,6 +44,11 @@ def _is_scaled(g: Raw, *others: Raw) -> bool:
     return _all_alike(*others) and g.dtype == others[0].dtype and g.shape in ((), others[0].shape)
 
 
+def _long_scaled(g: Raw, *others: Raw) -> bool:
+    """Return True if the others are also long."""
+    return _long_alike(*others) and _is_scaled(g, *others)
+
+
 # ------------------------------------------------------------------ greater and less
 
 
@@ -55,7 +60,7 @@ def _split(g: np.ndarray, wins: np.ndarray, ties: np.ndarray) -> np.ndarray:
 
 
 def _is_share(g: Raw, mine: Raw, other: Raw) -> bool:
-    return _long_alike(g, mine) and (type(other) in (int, float) or _all_alike(g, other))
+    return _long_scaled(g, mine) and (type(other) in (int, float) or _all_alike(mine, other))
 
 
 def _file_extreme(name: str, beats: Any) -> None:
@@ -71,7 +76,7 @@ _file_extreme("maximum", np.greater)
 _file_extreme("minimum", np.less)
 
 
-@kernel("numpy", "between", "vjp:x", gain=3.1, when=lambda g, x: _long_alike(g, x))
+@kernel("numpy", "between", "vjp:x", gain=3.1, when=_long_scaled)
 @blockwise
 def between_vjp(g: Raw, x: Raw, *, low: float, high: float) -> Raw:
     inside = np.greater(x, low)
@@ -89,7 +94,7 @@ def between(x: Raw, *, low: float, high: float) -> Raw:
     return np.minimum(out, high, out=out)
 
 
-@kernel("numpy", "copysign", "vjp:x1", gain=2.9, when=lambda g, x1, y: _long_alike(g, x1, y))
+@kernel("numpy", "copysign", "vjp:x1", gain=2.9, when=_long_scaled, names=("g", "x1", "y"))
 @blockwise
 def copysign_vjp(g: Raw, x1: Raw, y: Raw) -> Raw:
     bits = BITS[g.dtype]
@@ -102,7 +107,7 @@ def copysign_vjp(g: Raw, x1: Raw, y: Raw) -> Raw:
 # ------------------------------------------------------------------ powers
 
 
-@kernel("numpy", "pow", "vjp:x1", gain=3.9, when=lambda g, x1, x2: _all_alike(g, x1, x2) and bool(x2.all()))
+@kernel("numpy", "pow", "vjp:x1", gain=3.9, when=lambda g, x1, x2: _is_scaled(g, x1, x2) and bool(x2.all()))
 @blockwise
 def pow_base(g: Raw, x1: Raw, x2: Raw) -> Raw:
     out = np.subtract(x2, 1)
@@ -111,7 +116,7 @@ def pow_base(g: Raw, x1: Raw, x2: Raw) -> Raw:
     return np.multiply(g, out, out=out)
 
 
-@kernel("numpy", "pow", "vjp:x2", gain=5.6, when=lambda g, x1, y: _all_alike(g, x1, y) and bool(x1.all()))
+@kernel("numpy", "pow", "vjp:x2", gain=5.6, when=lambda g, x1, y: _is_scaled(g, x1, y) and bool(x1.all()))
 @blockwise
 def pow_exponent(g: Raw, x1: Raw, y: Raw) -> Raw:
     out = np.multiply(g, y)
@@ -162,10 +167,10 @@ def _over_length(g: Raw, other: Raw, mine: Raw) -> Raw:
     return np.multiply(g, squares, out=squares)
 
 
-kernel("numpy", "atan2", "vjp:x1", _long_alike, names=("g", "x2", "x1"), gain=2.8)(_over_length)
+kernel("numpy", "atan2", "vjp:x1", _long_scaled, names=("g", "x2", "x1"), gain=2.8)(_over_length)
 
 
-@kernel("numpy", "atan2", "vjp:x2", gain=2.7, when=_long_alike, names=("g", "x1", "x2"))
+@kernel("numpy", "atan2", "vjp:x2", gain=2.7, when=_long_scaled, names=("g", "x1", "x2"))
 def atan2_second(g: Raw, x1: Raw, x2: Raw) -> Raw:
     out = _over_length(g, x1, x2)
     return np.negative(out, out=out)
