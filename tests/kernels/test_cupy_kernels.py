@@ -94,13 +94,18 @@ def check(name: str, dtype: np.dtype, values: dict[str, np.ndarray], **options: 
     assert compared
 
 
+AXES = [((1,), 0), ((7,), 0), ((3, 10), 1), ((3, 10), 0), ((2, 5, 3), 1), ((2, 600), 1), ((300, 2), 1), ((33, 9), 1)]
+OF_X: list[tuple[str, tuple[int, ...], dict]] = [
+    *((name, (5, 7), {}) for name in ("relu", "tanh", "sigmoid")),
+    *(("gelu", (5, 7), {"approximate": approximate}) for approximate in (False, True)),
+    *((name, shape, {"axis": axis}) for name in ("softmax", "log_softmax") for shape, axis in AXES),
+]
+
+
 @pytest.mark.needs("cupy")
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("relu", {}), ("tanh", {}), ("sigmoid", {}), ("gelu", {"approximate": False}), ("gelu", {"approximate": True})],
-)
-def test_activations(dtype: np.dtype, name: str, options: dict) -> None:
-    check(name, dtype, {"x": draw(dtype, 5, 7)}, **options)
+@pytest.mark.parametrize(("name", "shape", "options"), OF_X)
+def test_activations_and_softmax(dtype: np.dtype, name: str, shape: tuple[int, ...], options: dict) -> None:
+    check(name, dtype, {"x": draw(dtype, *shape)}, **options)
 
 
 @pytest.mark.needs("cupy")
@@ -109,16 +114,6 @@ def test_activations_keep_their_form_far_out(dtype: np.dtype) -> None:
     np.testing.assert_array_equal(call("sigmoid", "forward", x), np.array([0, 0.5, 1, np.nan, 1, 0], dtype))
     zero = np.zeros_like(x)
     np.testing.assert_array_equal(call("relu", "vjp:x", x, zero), zero)
-
-
-@pytest.mark.needs("cupy")
-@pytest.mark.parametrize(
-    ("shape", "axis"),
-    [((1,), 0), ((7,), 0), ((3, 10), 1), ((3, 10), 0), ((2, 5, 3), 1), ((2, 600), 1), ((300, 2), 1), ((33, 9), 1)],
-)
-def test_softmax_and_log_softmax(dtype: np.dtype, shape: tuple, axis: int) -> None:
-    for name in ("softmax", "log_softmax"):
-        check(name, dtype, {"x": draw(dtype, *shape)}, axis=axis)
 
 
 @pytest.mark.needs("cupy")
@@ -233,66 +228,44 @@ def test_guards_leave_the_rest_to_the_generic_code() -> None:
     assert not applies("adam_update", "forward", x, x, x, x[:2])
 
 
-def update(name: str, *arrays: np.ndarray, **settings: object) -> tuple:
-    """Return the result of an update's generic code on NumPy, in double precision."""
-    wide = [a.astype(np.float64) for a in arrays]
-    return generic(name, "forward", dict(zip(PRIMITIVES[name].arrays, wide, strict=True)), **settings)
-
-
-SGD = [
-    {},
-    {"weight_decay": 0.1},
-    {"maximize": True},
-    {"momentum": 0.9},
-    {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
-    {"momentum": 0.8, "dampening": 0.3},
-    {"momentum": 0.8, "maximize": True},
+SGD = {"lr": 0.1, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "maximize": False}
+ADAM = {"rate": 0.01, "floor": 1e-6, "beta1": 0.8, "beta2": 0.95, "decay": 0.0, "shrink": None}
+UPDATES = [
+    ("sgd_update", SGD),
+    ("sgd_update", {**SGD, "weight_decay": 0.1}),
+    ("sgd_update", {**SGD, "maximize": True}),
+    ("sgd_update", {**SGD, "momentum": 0.9}),
+    ("sgd_update", {**SGD, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
+    ("sgd_update", {**SGD, "momentum": 0.8, "dampening": 0.3}),
+    ("sgd_update", {**SGD, "momentum": 0.8, "maximize": True}),
+    ("adam_update", ADAM),
+    ("adam_update", {**ADAM, "decay": 0.1}),
+    ("adam_update", {**ADAM, "shrink": 0.999}),
 ]
 
 
 @pytest.mark.needs("cupy")
 @pytest.mark.parametrize("donate", [False, True])
-@pytest.mark.parametrize("options", SGD, ids=str)
-def test_sgd_is_the_generic_code(dtype: np.dtype, options: dict, donate: bool) -> None:
-    backend = load("cupy")
-    every = {"momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "maximize": False, **options}
-    p, v = draw(dtype, 4, 3), np.zeros((4, 3), dtype)
-    on_gpu, speed = backend.from_host(p, None), backend.from_host(v, None)
-    for k in (1, 2, 3):
-        g = draw(dtype, 4, 3, k)[..., 0]
-        settings = {**every, "dampening": every["dampening"] if k > 1 else 0.0, "lr": 0.1}
-        p, v = update("sgd_update", p, g, v, donate=False, **settings)
-        given, before, old = backend.from_host(g, None), host(on_gpu), speed
-        new, speed = apply("sgd_update", "forward", on_gpu, given, speed, donate=donate, **settings)
-        np.testing.assert_array_equal(host(given), g)
-        assert backend.shares_memory(new, on_gpu) == donate
-        assert backend.shares_memory(speed, old) == (donate or not every["momentum"])
-        close(host(speed), v, dtype)
-        if not donate:
-            np.testing.assert_array_equal(host(on_gpu), before)
-        close(host(new), p, dtype)
-        on_gpu = new
-
-
-@pytest.mark.needs("cupy")
-@pytest.mark.parametrize("donate", [False, True])
-@pytest.mark.parametrize(("decay", "shrink"), [(0.0, None), (0.1, None), (0.0, 0.999)])
-def test_adam_is_the_generic_code(dtype: np.dtype, decay: float, shrink: float | None, donate: bool) -> None:
-    backend = load("cupy")
-    same = {"rate": 0.01, "floor": 1e-6, "beta1": 0.8, "beta2": 0.95, "decay": decay, "shrink": shrink}
-    state = draw(dtype, 4, 3), np.zeros((4, 3), dtype), np.zeros((4, 3), dtype)
+@pytest.mark.parametrize(("name", "options"), UPDATES)
+def test_updates_are_the_generic_code(dtype: np.dtype, name: str, options: dict, donate: bool) -> None:
+    """In double precision on NumPy."""
+    backend, names = load("cupy"), PRIMITIVES[name].arrays
+    state = [draw(dtype, 4, 3), *[np.zeros((4, 3), dtype)] * (len(names) - 2)]
     on_gpu = [backend.from_host(a, None) for a in state]
     for step in (1, 2, 3):
         g = draw(dtype, 4, 3, step)[..., 0]
-        state = update("adam_update", state[0], g, *state[1:], step=step, donate=False, **same)
-        before = [host(a) for a in on_gpu]
-        given = on_gpu[0], backend.from_host(g, None), *on_gpu[1:]
-        made = apply("adam_update", "forward", *given, step=step, donate=donate, **same)
-        for new, old, copy in zip(made, on_gpu, before, strict=True):
-            assert backend.shares_memory(new, old) == donate
+        first = {"dampening": 0.0} if step == 1 else {}
+        settings = {**options, **(first if name == "sgd_update" else {"step": step})}
+        wide = [a.astype(np.float64) for a in (state[0], g, *state[1:])]
+        state = generic(name, "forward", dict(zip(names, wide, strict=True)), donate=False, **settings)
+        before, given = [host(a) for a in on_gpu], backend.from_host(g, None)
+        made = apply(name, "forward", on_gpu[0], given, *on_gpu[1:], donate=donate, **settings)
+        np.testing.assert_array_equal(host(given), g)
+        for new, old, copy, right in zip(made, on_gpu, before, state, strict=True):
+            idle = new is made[1] and not options.get("momentum", True)
+            assert backend.shares_memory(new, old) == (donate or idle)
             if not donate:
                 np.testing.assert_array_equal(host(old), copy)
-        for new, right in zip(made, state, strict=True):
             close(host(new), right, dtype)
         on_gpu = list(made)
 
