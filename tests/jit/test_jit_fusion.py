@@ -25,7 +25,7 @@ X, Y, B, C = (RNG.standard_normal(shape) for shape in ((6, 4), (6, 4), (4,), (6,
 Z, MASK = RNG.standard_normal((2, 3, 5, 4)), RNG.standard_normal((5, 4))
 
 
-@pytest.fixture(params=[1, 2, 9, 1 << 20])
+@pytest.fixture(params=[2, 9, 1 << 20])
 def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     use_small_blocks(monkeypatch, request.param)
 
@@ -336,7 +336,7 @@ def chains(draw: Any) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[tupl
     return shape, operands, draw(st.lists(axes, min_size=1, max_size=3))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(chain=chains(), size=st.sampled_from([1, 3]))
 def test_random_shapes(chain: Any, size: int) -> None:
     """Operands and reductions of any axes; with what the reductions give used again where the shapes allow it."""

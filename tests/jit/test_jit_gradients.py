@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from jit_help import descent, same_steps
+from tensors import here
+from tensors import host as values
 
 import agrad
 from agrad import nn, optim
@@ -15,19 +17,14 @@ from agrad.kernels.numpy.blas import ROUTINES
 ROWS = 3
 
 
-def placed(array: np.ndarray) -> Any:
-    """Return a Tensor of float32 on the selected backend."""
-    return agrad.asarray(array.tolist(), dtype=agrad.float32)
-
-
-def trained(zero: str, jitted: bool = True, momentum: float = 0.9, kind: str = "SGD", rows: int = ROWS) -> Any:
+def trained(zero: str, jitted: bool = True, kind: str = "SGD", rows: int = ROWS) -> Any:
     """Return a step, its parameters, and batches; ``zero`` says when gradients are forgotten."""
     rng = np.random.default_rng(0)
     model = nn.Sequential(nn.Linear(80, 128, dtype=agrad.float32), nn.ReLU(), nn.Linear(128, 3, dtype=agrad.float32))
     model.load_state_dict({k: rng.normal(size=p.shape).astype(np.float32) / 8 for k, p in model.state_dict().items()})
     parameters = list(model.parameters())
-    optimizer = optim.SGD(parameters, lr=0.01, momentum=momentum) if kind == "SGD" else optim.Adam(parameters, lr=0.01)
-    batches = [[placed(rng.normal(size=(rows, n))) for n in (80, 3)] for _ in range(4)]
+    optimizer = optim.SGD(parameters, lr=0.01, momentum=0.9) if kind == "SGD" else optim.Adam(parameters, lr=0.01)
+    batches = [[here(rng.normal(size=(rows, n)).astype(np.float32)) for n in (80, 3)] for _ in range(4)]
 
     def loss_of(x: Any, t: Any) -> Any:
         if zero == "to zeros":
@@ -37,10 +34,6 @@ def trained(zero: str, jitted: bool = True, momentum: float = 0.9, kind: str = "
 
     step = descent(optimizer, loss_of, zero)
     return agrad.jit(step) if jitted else step, parameters, batches
-
-
-def values(tensor: Any) -> np.ndarray:
-    return np.array(agrad.asarray(tensor).detach().numpy())
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
