@@ -92,66 +92,59 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[str], tuple[Any, ...]]]] = 
 }
 
 
-@pytest.mark.needs("cupy")
-def test_nan_and_infinity_pass_as_in_numpy(launch: Callable[..., Any]) -> None:
-    def f(x: Any, y: Any) -> Any:
-        z = agrad.relu(x)
-        return agrad.maximum(x, y), agrad.minimum(z, y), agrad.sign(x), agrad.max(z * 1.0), agrad.isinf(x), x < np.inf
+def rare(x: Any, y: Any) -> Any:
+    z = agrad.relu(x)
+    return agrad.maximum(x, y), agrad.minimum(z, y), agrad.sign(x), agrad.max(z * 1.0), agrad.isinf(x), x < np.inf
 
-    x = np.array([np.nan, np.inf, -np.inf, 0.0, -1.0, 2.0], np.float32)
-    y = np.array([0.0, np.nan, 1.0, np.nan, 5.0, -5.0], np.float32)
-    program = program_of(f, x, y)
+
+def unused(used: Any, x: Any, y: Any) -> Any:
+    part = x * y
+    return agrad.registry.CALLS["zero_masked"](used, part, False), agrad.isfinite(part), agrad.isinf(part)
+
+
+def truths(x: Any) -> Any:
+    return [of(x > bound) for bound in (-9.0, 0.0, 9.0) for of in (agrad.all, agrad.any, agrad.max, agrad.min)]
+
+
+def finite(x: Any, y: Any) -> Any:
+    return agrad.isfinite(x * y), agrad.isinf(x * y)
+
+
+G = np.array([0.0, 0.0, 0.0, 0.0, -0.0, 1.0, 2.0, np.nan])
+FACTORS = np.array(
+    [[1.1, np.inf, np.nan, 3.3, 1e200, np.inf, 0.1, np.inf], [1.3, 1.0, 2.0, 0.7, 1e200, 0.5, 0.3, -1.0]]
+)
+SPECIAL = np.array([[np.nan, np.inf, -np.inf, 0.0, -1.0, 2.0], [0.0, np.nan, 1.0, np.nan, 5.0, -5.0]], np.float32)
+EXACT: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {
+    "nan and infinity": (rare, tuple(SPECIAL), 6),
+    "unused parts that are not finite": (unused, (G != 0, *FACTORS), 3),
+    "a product beyond float32": (finite, tuple(draw("float32", 2, 1027) * np.float32(3e19)), 2),
+    "a product beyond float64": (finite, tuple(draw("float64", 2, 1027) * 1e154), 2),
+    "truth values": (truths, (draw("float32", 3, 1001),), 12),
+}
+"""Functions whose group gives NumPy's numbers, and how many."""
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_numbers_are_numpys(name: str, launch: Callable[..., Any]) -> None:
+    f, args, count = EXACT[name]
+    program = program_of(f, *args)
     (group,) = groups(program)
-    expected = interpret(group.program, [{x.tobytes(): x, y.tobytes(): y}[v.tobytes()] for v in (x, y)])
-    for a, b in zip(launch(group, x, y), expected, strict=True):
+    given = dict(zip(program.inputs, args, strict=True))
+    values = [given[v] for v in group.program.inputs]
+    found = launch(group, *values)
+    assert len(found) == count
+    for a, b in zip(found, interpret(group.program, values), strict=True):
         np.testing.assert_array_equal(a, np.asarray(b))
 
 
-@pytest.mark.needs("cupy")
-def test_unused_parts_are_masked_where_they_are_not_finite(launch: Callable[..., Any]) -> None:
-    def f(used: Any, x: Any, y: Any) -> Any:
-        part = x * y
-        return agrad.registry.CALLS["zero_masked"](used, part, False), agrad.isfinite(part), agrad.isinf(part)
-
-    g = np.array([0.0, 0.0, 0.0, 0.0, -0.0, 1.0, 2.0, np.nan])
-    x = np.array([1.1, np.inf, np.nan, 3.3, 1e200, np.inf, 0.1, np.inf])
-    y = np.array([1.3, 1.0, 2.0, 0.7, 1e200, 0.5, 0.3, -1.0])
-    with np.errstate(all="ignore"):
-        program = program_of(f, g != 0, x, y)
-        (group,) = groups(program)
-        given = dict(zip(program.inputs, (g != 0, x, y), strict=True))
-        values = [given[v] for v in group.program.inputs]
-        expected = interpret(group.program, values)
+def test_no_fused_multiply_add_can_be_made_of_a_mask() -> None:
+    (group,) = groups(program_of(unused, G != 0, *FACTORS))
     assert [i.name for i in group.program.instructions] == ["multiply", "mask_unused", "isfinite", "isinf"]
-    for a, b in zip(launch(group, *values), expected, strict=True):
-        np.testing.assert_array_equal(a, np.asarray(b))
     text = cuda_source.GroupSource(group).text().partition("__device__ inline void element")[2]
-    assert not re.search(r"(\w+) - \1\b", text)  # of a product a fused multiply-add could be made
-
-
-@pytest.mark.needs("cupy")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_rounded_product_is_finite(launch: Callable[..., Any], dtype: str) -> None:
-    x = draw(dtype, 2, 1027)
-    x[0, :2] = np.inf, np.nan
-    program = program_of(lambda x, y: (agrad.isfinite(x * y), agrad.isinf(x * y)), *x)
-    (group,) = groups(program)
-    assert len(group.program.instructions) == 3
-    given = dict(zip(program.inputs, x, strict=True))
-    finite, infinite = launch(group, *[given[v] for v in group.program.inputs])
-    np.testing.assert_array_equal(finite, np.isfinite(x[0] * x[1]))
-    np.testing.assert_array_equal(infinite, np.isinf(x[0] * x[1]))
-
-
-@pytest.mark.needs("cupy")
-def test_reductions_of_truth_values(launch: Callable[..., Any]) -> None:
-    def f(x: Any) -> Any:
-        return [of(x > bound) for bound in (-9.0, 0.0, 9.0) for of in (agrad.all, agrad.any, agrad.max, agrad.min)]
-
-    x = draw("float32", 3, 1001)
-    (group,) = groups(program_of(f, x))
-    assert sum(out.shape == () for out in group.program.outputs) == 12
-    assert [bool(a) for a in launch(group, x)] == [bool(a) for a in f(x)]
+    assert not re.search(r"(\w+) - \1\b", text)
 
 
 @pytest.mark.needs("cupy")
