@@ -1,5 +1,6 @@
 """Shared by the tests of the jit: programs, functions and steps with and without it, threads, memory."""
 
+import itertools
 import threading
 import tracemalloc
 from collections.abc import Callable
@@ -93,6 +94,16 @@ def descent(optimizer: Any, loss_of: Function, zero: str = "last") -> Function:
         return loss
 
     return step
+
+
+def network(*sizes: int, seed: int = 0, scale: float = 1.0) -> nn.Sequential:
+    """Return linear maps of float32 with ReLU between, of the drawn parameters, on the selected backend."""
+    rng = np.random.default_rng(seed)
+    layers = [(nn.Linear(a, b, dtype=agrad.float32), nn.ReLU()) for a, b in itertools.pairwise(sizes)]
+    model = nn.Sequential(*itertools.chain(*layers))[:-1]
+    drawn = {k: rng.normal(size=v.shape).astype(np.float32) * scale for k, v in model.state_dict().items()}
+    model.load_state_dict(drawn)
+    return model
 
 
 def classifying(make: Function, dtype: Any = "float32", drop: float = 0.0) -> tuple[Function, Any]:

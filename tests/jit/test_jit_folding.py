@@ -1,11 +1,10 @@
 """Products folded into steps of momentum, and the routines of BLAS below them."""
 
-import itertools
 from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import close, descent, same_steps
+from jit_help import close, descent, network, same_steps
 
 import agrad
 from agrad import nn, optim
@@ -45,10 +44,7 @@ def test_added_multiple() -> None:
 
 def _trained(jitted: bool, size: int = 4, hold: bool = False, **settings: Any) -> tuple[list[np.ndarray], str]:
     rng = np.random.default_rng(0)
-    sizes = (64, 128, 64, 3)
-    layers = [nn.Linear(a, b, dtype=agrad.float32) for a, b in itertools.pairwise(sizes)]
-    model = nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
-    model.load_state_dict({k: rng.normal(size=p.shape).astype(np.float32) / 8 for k, p in model.state_dict().items()})
+    model = network(64, 128, 64, 3, scale=1 / 8)
     x, t = (agrad.asarray(rng.normal(size=(size, n)).astype(np.float32)) for n in (64, 3))
     optimizer = optim.SGD(model.parameters(), lr=0.01, **settings)
     step = descent(optimizer, lambda x, t: agrad.mean((model(x) - t) ** 2))

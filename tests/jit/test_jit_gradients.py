@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import descent, same_steps
+from jit_help import descent, network, same_steps
 from tensors import here
 from tensors import host as values
 
 import agrad
-from agrad import nn, optim
+from agrad import optim
 from agrad.kernels.numpy.blas import ROUTINES
 
 ROWS = 3
@@ -20,8 +20,7 @@ ROWS = 3
 def trained(zero: str, jitted: bool = True, kind: str = "SGD", rows: int = ROWS) -> Any:
     """Return a step, its parameters, and batches; ``zero`` says when gradients are forgotten."""
     rng = np.random.default_rng(0)
-    model = nn.Sequential(nn.Linear(80, 128, dtype=agrad.float32), nn.ReLU(), nn.Linear(128, 3, dtype=agrad.float32))
-    model.load_state_dict({k: rng.normal(size=p.shape).astype(np.float32) / 8 for k, p in model.state_dict().items()})
+    model = network(80, 128, 3, scale=1 / 8)
     parameters = list(model.parameters())
     optimizer = optim.SGD(parameters, lr=0.01, momentum=0.9) if kind == "SGD" else optim.Adam(parameters, lr=0.01)
     batches = [[here(rng.normal(size=(rows, n)).astype(np.float32)) for n in (80, 3)] for _ in range(4)]

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from jit_help import close as close_leaves
-from jit_help import descent, draw, names, rounded
+from jit_help import descent, draw, names, network, rounded
 from refusals import fails
+from tensors import here
 
 import agrad
-from agrad import nn, optim
+from agrad import optim
 from agrad.jit.lower.cuda import products as cuda_products
 from agrad.jit.lower.cuda import segments as cuda_segments
 from agrad.jit.lower.cuda.epilogues import FusedEpilogue
@@ -153,14 +154,10 @@ def test_the_choice_of_an_algorithm_knows_how_the_addresses_are_aligned(
 def trained(backend: str, steps: int = 5) -> tuple[Any, list[np.ndarray]]:
     """Train three layers for some steps; return the program, the loss and the parameters."""
     with agrad.use_backend(backend):
-        rng = np.random.default_rng(1)
-        place = lambda x: agrad.asarray(x, backend=backend)  # noqa: E731
-        model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
-        for p in model.parameters():
-            p.data = place(rng.normal(size=p.shape).astype(np.float32)).data
+        model = network(6, 5, 4, 3, seed=1)
         optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         step = agrad.jit(descent(optimizer, lambda x, labels: agrad.cross_entropy(model(x), labels)))
-        given = place(rng.normal(size=(7, 6)).astype(np.float32)), place(np.arange(7) % 3)
+        given = here(draw("float32", 7, 6)), here(np.arange(7) % 3)
         for _ in range(steps):
             loss = step(*given)
         found = [loss.numpy(), *(p.detach().numpy() for p in model.parameters())]
