@@ -187,7 +187,7 @@ FINAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
     "and in single precision": (squared, (X.astype("f"), X.astype("f") + 1), "multiply multiply"),
     "and of complex numbers": (squared, (COMPLEX, COMPLEX + 1), "multiply multiply"),
     "where the cotangent is one number": (agrad.grad(lambda x: agrad.sum(x**2) * 3), (X,), "multiply"),  # by 6
-    "numbers that keep a dtype": (lambda x: (x * 1, x**2, x / 1), (np.arange(4),), "multiply square divide"),
+    "numbers that keep a dtype": (lambda x: (x * 1, x**2, x / 1), (np.arange(4),), "multiply pow divide"),
     "rows that are longer than blocks": (
         lambda x: agrad.softmax(x, axis=1), (DRAWN.standard_normal((4, 40_000)),), "softmax",
     ),
