@@ -123,11 +123,12 @@ def entropy(x: Any, labels: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("classes", [1, 7, 9, 63, 64, 100])  # of nine rows
+@pytest.mark.parametrize(("rows", "classes"), [*((9, n) for n in (1, 7, 9, 63, 64, 100)), (1, 300), (2, 300)])
 @pytest.mark.parametrize("kind", ["int64", "uint8", "int32"])
-def test_cross_entropy_with_its_derivative(dtype: str, classes: int, kind: str) -> None:
-    x = (RNG.standard_normal((9, classes)) * 20).astype(dtype)
-    labels = RNG.integers(0, classes, 9).astype(kind)
+def test_cross_entropy_with_its_derivative(dtype: str, rows: int, classes: int, kind: str) -> None:
+    """Also of labels that cannot count all classes."""
+    x = (RNG.standard_normal((rows, classes)) * 20).astype(dtype)
+    labels = RNG.integers(0, min(classes, 255), rows).astype(kind)
     jitted = agrad.jit(entropy)
     # a result that leaves lies in no buffer, so the derivative goes on into a product
     weight = RNG.standard_normal((classes, 3)).astype(dtype)
@@ -172,13 +173,6 @@ def test_relu_beside_zeros(shape: tuple[int, ...], dtype: str) -> None:
     for result in (agrad.relu(x), agrad.jit(agrad.relu)(x), agrad.jit(lambda x: agrad.relu(x * 1.0) + 0)(x)):
         np.testing.assert_array_equal(result, expected)
         assert result.dtype == x.dtype
-
-
-@pytest.mark.parametrize("rows", [1, 2])
-def test_cross_entropy_of_narrow_labels_among_many_classes(rows: int) -> None:
-    x, labels = np.random.default_rng(0).normal(size=(rows, 300)).astype(np.float32), np.full(rows, 5, np.uint8)
-    program = same_calls(entropy, (x, labels), rtol=1e-4, atol=1e-6)
-    np.testing.assert_array_equal(np.flatnonzero(program(x, labels)[1][0] < 0), [5])
 
 
 @pytest.mark.parametrize("classes", [2, 10, 128, 300])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import close, descent, in_threads, same_training
+from jit_help import close, descent, in_threads, same_steps, same_training
 from refusals import fails
 
 import agrad
@@ -17,7 +17,8 @@ from agrad import nn, optim
 from agrad.errors import ConfigurationError, TracedValueError
 
 RNG = np.random.default_rng(3)
-X = RNG.standard_normal((12, 5)).astype(np.float32)
+ROWS = RNG.standard_normal((12, 5))
+X = ROWS.astype(np.float32)
 Y = RNG.integers(0, 3, 12)
 
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
@@ -134,17 +135,14 @@ def test_buffers_are_written_back() -> None:
 
         def forward(self, x: Any) -> Any:
             with agrad.no_grad():
-                self.mean[...] = 0.5 * self.mean + 0.5 * agrad.mean(agrad.asarray(x), axis=0)
+                self.mean[...] = 0.5 * self.mean + 0.5 * agrad.mean(x, axis=0)
             return x - self.mean
 
-    plain, jitted = Norm(), Norm()
-    forward = agrad.jit(jitted)
-    for scale in (1.0, 2.0, 3.0):
-        x = agrad.asarray(scale * X.astype(np.float64))
-        np.testing.assert_allclose(forward(x).numpy(), plain(x).numpy(), rtol=1e-12)
-    np.testing.assert_allclose(jitted.mean.numpy(), plain.mean.numpy(), rtol=1e-12)
+    made: list[Norm] = []
+    forward = same_steps(lambda: made.append(Norm()) or made[-1], lambda k: agrad.asarray((k + 1) * ROWS), count=3)
+    close(*[norm.mean for norm in made])
     assert forward.cache_info() == (2, 1, 64, 1)
-    assert type(jitted.mean) is agrad.Tensor
+    assert type(made[1].mean) is agrad.Tensor
 
 
 def test_replaced_layers_and_parameters_are_seen() -> None:
@@ -240,14 +238,15 @@ def test_threads_share_a_jitted_function() -> None:
 
 @pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "a scaled loss"])
 def test_a_gradient_that_is_the_parameter(name: str) -> None:
-    start, found = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32), []
-    for wrap in (lambda f: f, agrad.jit):
+    start, leaves = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32), []
+
+    def made() -> Any:
         w = agrad.asarray(start.copy(), requires_grad=True)
-        step = wrap(descent(OPTIMIZERS[name]([w]), lambda w=w: agrad.sum(w * (w.detach() * 1.0))))
-        for _ in range(4):
-            step()
-        found.append(w)
-    close(*found, rtol=1e-4, atol=1e-5)
+        leaves.append(w)
+        return descent(OPTIMIZERS[name]([w]), lambda: agrad.sum(w * (w.detach() * 1.0)))
+
+    same_steps(made, rtol=1e-4, atol=1e-5)
+    close(*leaves, rtol=1e-4, atol=1e-5)
 
 
 def test_another_thread_does_not_compute_with_state_that_is_being_traced() -> None:
@@ -314,8 +313,6 @@ def test_the_first_copy_of_an_instance_may_be_in_a_trace() -> None:
 
 
 # ------------------------------------------------------------------ state that a function makes itself
-
-ROWS = X.astype(np.float64)
 
 
 def drawn(x: Any) -> Any:
