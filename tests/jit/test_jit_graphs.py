@@ -141,7 +141,7 @@ HELD: dict[str, tuple[Any, Callable[[int], Any], str, str, list[str]]] = {
     ),
     "nothing but that library": (agrad.linalg.inv, lambda k: (draw("float64", 3, 3),), "", "linalg.inv", []),
     "results of what is not captured": (
-        transformed, lambda k: (draw("complex128", 6) + k, draw("complex128", 6)), "fused", "fft.fft", [],
+        transformed, lambda k: (draw("complex128", 6) + k, draw("complex128", 6)), "sin exp", "fft.fft", [],
     ),
     "products of integers": (
         of_integers, lambda k: on_gpu(np.arange(9).reshape(3, 3) * 7 % 5 + k), "sort cumulative_sum", "matmul", [],
