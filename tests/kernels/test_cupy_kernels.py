@@ -12,7 +12,6 @@ import pytest
 from checker import host
 from kernel_pairs import completed, generic
 from nvcc import ptx
-from processes import run_program
 
 import agrad
 from agrad import nn
@@ -273,54 +272,6 @@ def test_updates_are_the_generic_code(dtype: np.dtype, name: str, options: dict,
                 np.testing.assert_array_equal(host(old), copy)
             close(host(new), right, dtype)
         on_gpu = list(made)
-
-
-TWO_DEVICES = """
-import cupy
-import numpy as np
-from agrad.backends import load
-from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
-from agrad.registry import KERNELS
-
-load("cupy")
-second = cupy.cuda.Device(1)
-with second:
-    x = cupy.asarray(np.arange(12.0).reshape(3, 4))
-    labels = cupy.asarray(np.arange(3))
-settings = {
-    "cross_entropy_of_labels": {"ignore": None, "smoothing": 0.0, "reduction": "mean"},
-    "max_pool": {"kernel": (1, 1), "strides": (1, 1), "dilation": (1, 1)},
-    "scatter_sum": {"indices": ((...,),), "shape": (3, 4)},
-    "softmax": {"axis": 1}, "log_softmax": {"axis": 1}, "gelu": {"approximate": True},
-    "sgd_update": {"lr": 0.1, "momentum": 0.9, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0,
-                   "maximize": False, "donate": False},
-    "adam_update": {"rate": 0.1, "floor": 1e-8, "beta1": 0.9, "beta2": 0.99, "decay": 0.0, "shrink": None,
-                    "step": 1, "donate": False},
-    "linalg.over_triangle": {"upper": True},
-}
-tried = 0
-for (backend, name, part), filed in KERNELS.items():
-    if backend != "cupy" or name.startswith("random_") or part == "namespace":
-        continue
-    with second:
-        arrays = {"g_loss": labels * 1.0, "g_lse": labels * 1.0, "labels": labels, "lse": labels * 1.0, "used": x > 2}
-        arrays |= {"divisor": labels.sum() * 1.0, "weight": cupy.ones((4, 2)), "bias": cupy.ones(2)}
-        arrays |= {"x2": cupy.eye(4)} if name == "linalg.over_triangle" else {}
-        given = [arrays.get(n, x + 0) for n in filed.names]
-    assert filed.when(*given), name
-    out = filed.function(*given, **{s: v for s, v in settings.get(name, {}).items() if s in filed.settings})
-    for y in out if isinstance(out, tuple) else (out,):
-        assert y.device == second, (name, part)
-    tried += 1
-assert tried == 32, tried
-assert cupy.cuda.Device().id == 0
-"""
-
-
-@pytest.mark.needs("cuda_on_cpu")
-def test_kernels_work_on_the_device_of_their_arrays() -> None:
-    """With another device current; CuPy's warning that an array lies elsewhere than the work is done is an error."""
-    run_program(TWO_DEVICES, strict=True, CUPY_ON_CPU_DEVICES="2")
 
 
 # ------------------------------------------------------------------ random programs
