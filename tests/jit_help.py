@@ -16,6 +16,14 @@ from agrad.jit.program import Program
 Function = Callable[..., Any]
 
 
+def function_of(text: str, parameter: str = "x") -> Function:
+    """Return a function of one parameter: statements, and behind a bar what is returned."""
+    statements, _, result = text.partition(" | ")
+    space = {"agrad": agrad, "np": np}
+    exec(f"def made({parameter}):\n    {statements or 'pass'}\n    return {result or None}", space)
+    return space["made"]
+
+
 def stages(function: Function, *args: Any, **options: Any) -> list[Program]:
     """Return the programs of a function: as it was traced, and after each pass."""
     made = agrad.jit(function, **options)
