@@ -143,6 +143,7 @@ def test_numbers_are_numpys(name: str, launch: Callable[..., Any]) -> None:
         np.testing.assert_array_equal(a, np.asarray(b))
 
 
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
 def test_no_fused_multiply_add_can_be_made_of_a_mask() -> None:
     (group,) = groups(program_of(unused, G != 0, *FACTORS))
     assert [i.name for i in group.program.instructions] == ["multiply", "mask_unused", "isfinite", "isinf"]
