@@ -13,6 +13,7 @@ from test_backends import tomorrow as library_of_tomorrow
 from test_moving import trained
 
 import agrad
+from agrad import backends
 from agrad.backends import backend_of, generic, load, to_host
 from agrad.backends.generic_functions import ExtensionFunctions
 from agrad.errors import (
@@ -36,7 +37,9 @@ def energy(x: Any) -> Any:
 X = np.asarray([0.5, -1.0, 2.0])
 
 
-def test_arrays_of_an_unknown_library_are_differentiated(tomorrow: ModuleType) -> None:
+def test_arrays_of_an_unknown_library_are_differentiated(tomorrow: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agrad.backends._of_type", {})  # as if nobody had asked for it by name
+    monkeypatch.delitem(backends._loaded, TOMORROW, raising=False)
     x = tomorrow.asarray(X)
     assert backend_of(x).name == TOMORROW and type(x) is not type(array_api_strict.asarray(X))
     g = agrad.grad(energy)(x)

@@ -153,6 +153,11 @@ def test_cross_entropy_refuses_labels_that_are_no_classes_and_goes_on() -> None:
     same(jitted(x, LABELS), right)
 
 
+def test_a_rule_of_cross_entropy_without_its_forward_pass() -> None:
+    _, pull = agrad.vjp(lambda x: agrad.cross_entropy(x, LABELS), RNG.standard_normal((6, 4)))
+    same_calls(lambda g: pull(g)[0], (np.asarray(1.5),))
+
+
 def test_cross_entropy_whose_cotangent_depends_on_it() -> None:
     def f(x: Any) -> Any:
         return agrad.value_and_grad(lambda x: agrad.sum(agrad.cross_entropy(x, LABELS, reduction="none") ** 2))(x)

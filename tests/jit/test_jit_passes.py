@@ -178,7 +178,7 @@ def normed(norm: Callable[..., Any]) -> Callable[..., Any]:
 
 DRAWN = np.random.default_rng(3)
 NORMED = tuple(DRAWN.normal(size=shape) for shape in ((512, 128), (512, 128), (128,)))
-COMPLEX = X * (1 + 2j)
+COMPLEX, LARGE = X * (1 + 2j), DRAWN.standard_normal((4, 40_000))
 FINAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
     "the seed of a gradient is no factor": (
         agrad.grad(lambda x: agrad.sum((x - 1.0) ** 2 + agrad.sin(x))), (np.ones(3),), "subtract cos multiply add",
@@ -189,10 +189,13 @@ FINAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
     "where the cotangent is one number": (agrad.grad(lambda x: agrad.sum(x**2) * 3), (X,), "multiply"),  # by 6
     "numbers that keep a dtype": (lambda x: (x * 1, x**2, x / 1), (np.arange(4),), "multiply pow divide"),
     "rows that are longer than blocks": (
-        lambda x: agrad.softmax(x, axis=1), (DRAWN.standard_normal((4, 40_000)),), "softmax",
+        lambda x: agrad.softmax(x, axis=1), (LARGE,), "softmax",
     ),
     "such rows element by element": (
-        lambda x: agrad.sin(x) * 2 + 1, (DRAWN.standard_normal((4, 40_000)),), "fused[sin multiply add]",
+        lambda x: agrad.sin(x) * 2 + 1, (LARGE,), "fused[sin multiply add]",
+    ),
+    "a choice between large arrays": (
+        agrad.where, (LARGE > 0, LARGE, -LARGE), "where",
     ),
     "small arrays": (lambda x, b: agrad.softmax(agrad.gelu(x + b), axis=1), (X, X[0]), "add gelu softmax"),
     "layer norm and its gradients": (normed(nn.functional.layer_norm), NORMED, "fused rows"),
