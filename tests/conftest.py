@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "cases(cases, whole, elsewhere): the part of a table; see crossing.each")
+    config.addinivalue_line("markers", "cases(cases, whole, elsewhere, least): the part of a table; see crossing.each")
     config.addinivalue_line("markers", "needs(*packages): skip the test where one of these packages is not installed")
     asked = config.getoption("--backend") or [",".join(DEFAULT)]
     names = [name.strip() for entry in asked for name in entry.split(",") if name.strip()]
@@ -118,8 +118,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         places = crossing.places(backends, mark.kwargs["elsewhere"]) if placed else ["numpy"]
         round_ = None if config.getoption("--thorough") else round_
         few = config.getoption("--few")
-        pairs = list(crossing.crossed(name, mark.args[0], places, round_, mark.kwargs["whole"], few))
-        if mark.kwargs["on_numpy"] and "numpy" in places and round_ is not None:
+        how = mark.kwargs
+        pairs = list(crossing.crossed(name, mark.args[0], places, round_, how["whole"], few, how["least"]))
+        if how["on_numpy"] and "numpy" in places and round_ is not None:
             pairs += [("numpy", case) for place, case in pairs if place != "numpy"]
         pairs = pairs if all(map(_installed, _needs(metafunc.definition))) else pairs[:1]
         _parametrize_with_cases(metafunc, pairs, placed)

@@ -33,14 +33,14 @@ class Named(Protocol):
 
 
 def each(
-    cases: Sequence[Named], *, whole: bool = False, elsewhere: bool = False, on_numpy: bool = False
+    cases: Sequence[Named], *, whole: bool = False, elsewhere: bool = False, on_numpy: bool = False, least: int = LEAST
 ) -> pytest.MarkDecorator:
-    """Run a test of ``case`` on a part of the cases, or on all with ``whole``.
+    """Run a test of ``case`` on a part of the cases, at least ``least`` of each row, or on all with ``whole``.
 
     A test that has the fixture ``backend`` or ``place`` is given a backend too; with ``elsewhere`` any but NumPy, with
     ``on_numpy`` NumPy too.
     """
-    return pytest.mark.cases(tuple(cases), whole=whole, elsewhere=elsewhere, on_numpy=on_numpy)
+    return pytest.mark.cases(tuple(cases), whole=whole, elsewhere=elsewhere, on_numpy=on_numpy, least=least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,13 @@ def part(names: Sequence[str], round_: int, one_in: int) -> set[str]:
 
 
 def crossed(
-    test: str, cases: Sequence[Named], backends: Sequence[str], round_: int | None, whole: bool = False, few: int = FEW
+    test: str,
+    cases: Sequence[Named],
+    backends: Sequence[str],
+    round_: int | None,
+    whole: bool = False,
+    few: int = FEW,
+    least: int = LEAST,
 ) -> Iterator[tuple[str, Named]]:
     """Return backends and cases of a test in a round; all if ``round_`` is None.
 
@@ -104,11 +110,11 @@ def crossed(
     for members in groups.values():
         slow = cases[members[0]].slow
         one_in = few * SLOW if slow else few
-        least = 0 if slow or few > FEW else LEAST
+        fewest = 0 if slow or few > FEW else least
         places = {i: turn(f"{test} {cases[i].name}", round_, one_in * len(backends)) for i in members}
         members.sort(key=lambda i, one_in=one_in, places=places: places[i] % one_in)
         for rank, i in enumerate(members):
-            if rank < least or places[i] % one_in == 0 or (whole and not slow):
+            if rank < fewest or places[i] % one_in == 0 or (whole and not slow):
                 chosen[i] = backends[places[i] // one_in]
     for i in sorted(chosen):
         yield chosen[i], cases[i]

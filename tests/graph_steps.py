@@ -17,6 +17,12 @@ def draw(dtype: str, *shape: int) -> Any:
     return cupy.asarray(jit_help.draw(dtype, *shape))
 
 
+def on_gpu(*arrays: np.ndarray) -> list[Any]:
+    import cupy
+
+    return [cupy.asarray(x) for x in arrays]
+
+
 def program_of(fast: Any) -> GraphProgram:
     """Return the one program of a jitted function that was called."""
     ((entry,),) = fast._entries.values()
@@ -31,9 +37,7 @@ def graphs_in(fast: Any) -> tuple[list[str], list[str]]:
 
 
 def mlp(optimizer: str = "sgd") -> tuple[Callable[..., Any], nn.Module]:
-    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
-    values = np.random.default_rng(5)
-    model.load_state_dict({k: values.normal(size=v.shape).astype("float32") for k, v in model.state_dict().items()})
+    model = jit_help.network(6, 5, 3, seed=5)
     ps = model.parameters()
     made = optim.AdamW(ps, lr=0.01, weight_decay=0.1) if optimizer == "adam" else optim.SGD(ps, lr=0.1, momentum=0.9)
     step = jit_help.descent(made, lambda x, labels: agrad.cross_entropy(model(x), labels))

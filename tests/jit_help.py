@@ -1,5 +1,6 @@
 """Shared by the tests of the jit: programs, functions and steps with and without it, threads, memory."""
 
+import itertools
 import threading
 import tracemalloc
 from collections.abc import Callable
@@ -13,6 +14,14 @@ from agrad.jit.api import Jitted
 from agrad.jit.program import Program
 
 Function = Callable[..., Any]
+
+
+def function_of(text: str, parameter: str = "x") -> Function:
+    """Return a function of one parameter: statements, and behind a bar what is returned."""
+    statements, _, result = text.partition(" | ")
+    space = {"agrad": agrad, "np": np}
+    exec(f"def made({parameter}):\n    {statements or 'pass'}\n    return {result or None}", space)
+    return space["made"]
 
 
 def stages(function: Function, *args: Any, **options: Any) -> list[Program]:
@@ -93,6 +102,16 @@ def descent(optimizer: Any, loss_of: Function, zero: str = "last") -> Function:
         return loss
 
     return step
+
+
+def network(*sizes: int, seed: int = 0, scale: float = 1.0) -> nn.Sequential:
+    """Return linear maps of float32 with ReLU between, of the drawn parameters, on the selected backend."""
+    rng = np.random.default_rng(seed)
+    layers = [(nn.Linear(a, b, dtype=agrad.float32), nn.ReLU()) for a, b in itertools.pairwise(sizes)]
+    model = nn.Sequential(*itertools.chain(*layers))[:-1]
+    drawn = {k: rng.normal(size=v.shape).astype(np.float32) * scale for k, v in model.state_dict().items()}
+    model.load_state_dict(drawn)
+    return model
 
 
 def classifying(make: Function, dtype: Any = "float32", drop: float = 0.0) -> tuple[Function, Any]:

@@ -1,8 +1,11 @@
 """NumPy kernels next to the generic code that they replace, and the arguments for both."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 from agrad.backends import load
 from agrad.registry import KERNELS, PRIMITIVES
@@ -52,6 +55,19 @@ def filed(name: str, part: str, values: dict[str, Any], **settings: Any) -> Any:
     if kernel.when is not None and not kernel.when(*arguments):
         return NotImplemented
     return kernel.function(*arguments, **known)
+
+
+@contextmanager
+def replaced(name: str, functions: dict[str, Callable[..., Any]]) -> Iterator[None]:
+    """Let other functions be the kernels of parts of an operation."""
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            for part, function in functions.items():
+                patch.setitem(KERNELS, ("numpy", name, part), KERNELS["numpy", name, part]._replace(function=function))
+            PRIMITIVES[name].kernel_filed()
+            yield
+    finally:
+        PRIMITIVES[name].kernel_filed()
 
 
 def completed(name: str, values: dict[str, Any], **settings: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def ptx(text: str, folder: Path) -> str:
         pytest.skip("nvcc is not installed")
     source, made = folder / "kernels.cu", folder / "kernels.ptx"
     source.write_text(text)
-    command = [program, "-ptx", "-std=c++17", "-Werror", "all-warnings", "-o", made, source]
+    command = [program, "-ptx", "-Xcicc", "-O1", "-std=c++17", "-Werror", "all-warnings", "-o", made, source]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return made.read_text()

@@ -1,8 +1,6 @@
 """Which backend new arrays are born on, what is said of one that cannot run, and whose arrays are whose."""
 
 import contextvars
-import os
-import subprocess
 import sys
 import threading
 import types
@@ -12,6 +10,7 @@ from types import SimpleNamespace
 import array_api_strict as strict
 import numpy as np
 import pytest
+from processes import run_program
 from refusals import fails
 
 import agrad.backends as backends
@@ -25,18 +24,6 @@ def nothing_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "_process", [])
     monkeypatch.delenv("AGRAD_BACKEND", raising=False)
     monkeypatch.delenv("AGRAD_DEVICE", raising=False)
-
-
-def in_a_process(code: str, **environment: str) -> subprocess.CompletedProcess:
-    """Run code in a Python of its own, whose imports and selection are untouched."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGRAD_", "JAX_"))}
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**kept, **environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,24 +73,19 @@ def test_a_failed_selection_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "error", "message"),
+    ("name", "value", "error", "message"),
     [
-        ({"AGRAD_BACKEND": "nunpy"}, BackendUnavailableError, "AGRAD_BACKEND=nunpy: Backend 'nunpy' is unknown"),
-        ({"AGRAD_DEVICE": "cuda"}, DeviceUnavailableError, "AGRAD_DEVICE: Backend 'numpy' has no device"),
+        ("AGRAD_BACKEND", "nunpy", BackendUnavailableError, "AGRAD_BACKEND=nunpy: Backend 'nunpy' is unknown"),
+        ("AGRAD_DEVICE", "cuda", DeviceUnavailableError, "AGRAD_DEVICE: Backend 'numpy' has no device"),
     ],
 )
 def test_the_environment_is_named_where_it_is_wrong(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], error: type[Exception], message: str
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, error: type[Exception], message: str
 ) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(name, value)
     for _ in range(2):  # and it is no better the second time
         fails(error, message, backends.get_backend)
-
-
-def test_empty_variables_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGRAD_BACKEND", "")
-    monkeypatch.setenv("AGRAD_DEVICE", "")
+    monkeypatch.setenv(name, "")  # which chooses nothing
     assert backends.get_backend() == "numpy"
 
 
@@ -128,7 +110,7 @@ def test_a_missing_library_is_named_with_its_remedy(missing: str) -> None:
 
 @pytest.mark.needs("cupy")
 def test_cupy_without_a_gpu_gives_the_reason() -> None:
-    done = in_a_process(
+    said = run_program(
         "import agrad.backends as b\n"
         "try: b.load('cupy')\n"
         "except b.BackendUnavailableError as error: print(error)\n"
@@ -136,10 +118,8 @@ def test_cupy_without_a_gpu_gives_the_reason() -> None:
         CUDA_VISIBLE_DEVICES="-1",
         CUPY_ON_CPU="0",
     )
-    assert done.returncode == 0, done.stderr
-    assert "'cupy' is not available: CuPy" in done.stdout, done.stdout
-    assert "no usable CUDA device" in done.stdout, done.stdout
-    assert "agrad[cuda13]" in done.stdout
+    for part in ("'cupy' is not available: CuPy", "no usable CUDA device", "agrad[cuda13]"):
+        assert part in said
 
 
 def test_available_backends_reports_each() -> None:
@@ -244,21 +224,19 @@ with b.use_backend("jax"):
 
 @pytest.mark.needs("jax")
 def test_jax_switches_only_when_it_is_selected() -> None:
-    done = in_a_process(JAX_HANDED_IN)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_program(JAX_HANDED_IN)
 
 
 @pytest.mark.needs("jax")
 def test_the_selection_of_the_environment_switches_jax() -> None:
     code = "import agrad.backends as b, jax; assert b.get_backend() == 'jax' and jax.config.jax_enable_x64"
-    done = in_a_process(code, AGRAD_BACKEND="jax", AGRAD_DEVICE="cpu")
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_program(code, AGRAD_BACKEND="jax", AGRAD_DEVICE="cpu")
 
 
 def test_no_library_is_imported_before_it_is_used() -> None:
-    done = in_a_process(
+    said = run_program(
         "import sys, agrad.backends as b\n"
         "assert b.get_backend() == 'numpy'\n"
         "print([m for m in ('torch', 'jax', 'dask', 'cupy', 'array_api_strict') if m in sys.modules])"
     )
-    assert done.returncode == 0 and done.stdout.strip() == "[]", done.stdout + done.stderr
+    assert said.strip() == "[]"

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jit_help import rounded
 from numpy.testing import assert_allclose, assert_array_equal
 
 pytestmark = pytest.mark.needs("cuda_on_cpu")
@@ -92,7 +93,7 @@ def test_kernels_of_other_dtypes() -> None:
     assert_array_equal(found, (h + np.float16(0.5)) * h)
     f = rng.normal(size=20).astype("f")
     found = launch("y[i] = __bfloat162float(__float2bfloat16(x[i]));", cupy.asarray(f), cupy.zeros(20, "f"))
-    assert_array_equal(found, bfloat16(f))
+    assert_array_equal(found, rounded(f, "bfloat16"))
     for ours, theirs in [(cupy.exp, np.exp), (cupy.sum, np.sum), (cupy.cumsum, np.cumsum), (cupy.sort, np.sort)]:
         for a in (z, h, f):
             assert_allclose(ours(cupy.asarray(a)).get(), theirs(a), rtol=4e-3 if a is h else 2e-6, atol=1e-6)
@@ -130,18 +131,6 @@ def test_a_text_that_does_not_compile() -> None:
 # ---------------------------------------------------------------- cuBLAS and cuBLASLt
 
 
-def bfloat16(x: Any) -> Any:
-    """Round float32 to bfloat16, to nearest even."""
-    bits = x.astype("f").view("u4").astype("u8")
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).astype("u4").view("f")
-
-
-def tf32(x: Any) -> Any:
-    """Round float32 to the 10 bits of TensorFloat-32, to nearest even."""
-    bits = x.astype("f").view("u4").astype("u8")
-    return ((bits + 0xFFF + (bits >> 13 & 1)) >> 13 << 13).astype("u4").view("f")
-
-
 def test_products_of_tensor_cores() -> None:
     import cupy
     from cupy.cuda import cublas, device
@@ -150,13 +139,16 @@ def test_products_of_tensor_cores() -> None:
     a, b = rng.normal(size=(4, 6)).astype("f"), rng.normal(size=(6, 5)).astype("f")
     out, handle = cupy.zeros((4, 5), "f"), device.get_cublas_handle()
     one, zero = np.ones(1, "f"), np.zeros(1, "f")
-    for compute, rounded in [(cublas.CUBLAS_COMPUTE_32F_FAST_TF32, tf32), (cublas.CUBLAS_COMPUTE_32F, np.asarray)]:
+    for compute, right in [
+        (cublas.CUBLAS_COMPUTE_32F_FAST_TF32, rounded(a, "tf32").astype("d") @ rounded(b, "tf32")),
+        (cublas.CUBLAS_COMPUTE_32F, a.astype("d") @ b),
+    ]:
         x, y = cupy.asarray(a), cupy.asarray(b)
         # rows are columns of the transposed matrices
         sizes = (cublas.CUBLAS_OP_N, cublas.CUBLAS_OP_N, 5, 4, 6)
         kinds = (y.data.ptr, 0, 5, x.data.ptr, 0, 6, zero.ctypes.data, out.data.ptr, 0, 5)
         cublas.gemmEx(handle, *sizes, one.ctypes.data, *kinds, compute, -1)
-        assert_allclose(out.get(), rounded(a).astype("d") @ rounded(b).astype("d"), rtol=1e-6, atol=1e-6)
+        assert_allclose(out.get(), right, rtol=1e-6, atol=1e-6)
     half = cupy.asarray(a.astype("e")) @ cupy.asarray(b.astype("e"))
     assert_allclose(half.get(), a.astype("e").astype("d") @ b.astype("e").astype("d"), rtol=2e-3, atol=2e-3)
     with pytest.raises(cublas.CUBLASError, match="NOT_SUPPORTED"):

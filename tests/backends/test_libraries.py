@@ -2,10 +2,7 @@
 
 import contextlib
 import io
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 from array_api_compat import array_namespace
 from crossing import runs
 from generic_faults import FAULTS, Fault
+from processes import run_program
 from refusals import fails
 from tensors import all_close
 
@@ -265,25 +263,6 @@ EACH = [
 @pytest.mark.parametrize("name", EACH)
 def test_a_network_trains_by_the_command_line(name: str, tmp_path: Any) -> None:
     """By a process of its own: the variable is read once."""
-    command = [
-        sys.executable,
-        "-m",
-        "agrad",
-        "train",
-        "--epochs",
-        "1",
-        "--batch-size",
-        "256",
-        "--save",
-        str(tmp_path / "model"),
-    ]
-    done = subprocess.run(
-        command,
-        env={**os.environ, "AGRAD_BACKEND": name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert name in done.stdout
+    code = "import sys; from agrad.cli import main; sys.exit(main())"
+    options = ["--epochs", 1, "--batch-size", 256, "--save", tmp_path / "model"]
+    assert name in run_program(code, "train", *options, AGRAD_BACKEND=name)

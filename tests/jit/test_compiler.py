@@ -1,4 +1,4 @@
-"""Programs of NumPy's arrays that XLA compiles: values and state of those that it does not, and its refusals."""
+"""Programs of NumPy's arrays that XLA compiles: all that are asked for, or those that ``compiler="auto"`` chooses."""
 
 import sys
 from collections.abc import Callable
@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
+from jit_help import close, descent, same_steps
+from processes import run_program
 from refusals import fails
+from tensors import draw
 
 import agrad
-from agrad import random
+from agrad import nn, optim, random
 from agrad.errors import BackendUnavailableError, ConfigurationError
 
 needs_jax = pytest.mark.needs("jax")
 compiled = agrad.jit(compiler="jax")
-
-
-def array(*shape: int, dtype: Any = np.float64, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
 def assert_same(got: Any, right: Any, single: bool = False) -> None:
@@ -86,7 +85,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 def test_values_are_those_of_the_uncompiled(name: str, dtype: Any) -> None:
     right, got = agrad.jit(PROGRAMS[name]), compiled(PROGRAMS[name])
     for seed in range(2):
-        x = array(4, 3, dtype=dtype, seed=seed)
+        x = draw(4, 3, seed=seed).astype(dtype)
         given = x.copy()
         out = got(x)
         assert_same(out, right(x), dtype is np.float32)
@@ -100,7 +99,7 @@ def test_values_are_those_of_the_uncompiled(name: str, dtype: Any) -> None:
 @needs_jax
 def test_numbers_may_change_and_do_not_widen() -> None:
     f = compiled(lambda x, a, n: (x * a + 1, agrad.sum(x) * a, a * 2, x[n]))
-    x = array(3, dtype=np.float32)
+    x = draw(3).astype(np.float32)
     for a in (0.3, 2.0):
         for got, right in zip(f(x, a, 1), (x * a + 1, x.sum() * a, a * 2, x[1]), strict=True):
             assert type(got) is type(right)
@@ -111,7 +110,7 @@ def test_numbers_may_change_and_do_not_widen() -> None:
 @needs_jax
 def test_arrays_of_any_layout() -> None:
     f = compiled(lambda x, y: agrad.reshape(x, (-1,)) @ y)
-    base = array(6, 8)
+    base = draw(6, 8)
     for x in (base[:, ::2], base.T[::2].T, base[::-1, 1::2], np.asfortranarray(base[:, ::2])):
         np.testing.assert_allclose(f(x, np.ones(24)), x.sum())
 
@@ -161,24 +160,24 @@ def cubes(x: Any, w: Any) -> Any:
 
 @needs_jax
 def test_a_jitted_call_has_derivatives_in_every_order() -> None:
-    jitted, x, w = compiled(cubes), array(4, 3), array(3, 2, seed=1)
+    jitted, x, w = compiled(cubes), draw(4, 3), draw(3, 2, seed=1)
     for g in (agrad.grad, lambda h: agrad.grad(lambda w: agrad.sum(agrad.sin(agrad.grad(h)(w))))):
         got, right = (g(lambda w, f=f: f(x, w)[0])(w) for f in (jitted, cubes))
         assert_same(got, right)
-    along = array(3, 2, seed=2)
+    along = draw(3, 2, seed=2)
     assert_same(*(agrad.jvp(lambda w, f=f: f(x, w)[0], (w,), (along,)) for f in (jitted, cubes)))
-    assert_same(*(agrad.vmap(lambda w, f=f: f(x, w)[0], in_axes=0)(array(5, 3, 2)) for f in (jitted, cubes)))
+    assert_same(*(agrad.vmap(lambda w, f=f: f(x, w)[0], in_axes=0)(draw(5, 3, 2)) for f in (jitted, cubes)))
 
 
 @needs_jax
 def test_a_gradient_on_the_tape_is_writable_and_kept_apart() -> None:
-    weight: Any = agrad.asarray(array(3, 2), requires_grad=True)
+    weight: Any = agrad.asarray(draw(3, 2), requires_grad=True)
     loss = compiled(lambda x: agrad.sum(agrad.tanh(x @ weight) ** 2))
     for _ in range(2):
-        loss(array(4, 3)).backward()
+        loss(draw(4, 3)).backward()
     first = weight.grad.numpy().copy()
     weight.grad = None
-    loss(array(4, 3)).backward()
+    loss(draw(4, 3)).backward()
     np.testing.assert_allclose(first, 2 * weight.grad.numpy())
     assert weight.grad.raw.flags.writeable
 
@@ -242,7 +241,7 @@ def test_static_and_donated_arguments() -> None:
 @needs_jax
 @pytest.mark.parametrize("precision", ["tf32", "bfloat16", "float16"])
 def test_narrow_products_are_those_of_jax(precision: str) -> None:
-    x, w = array(8, 5, dtype=np.float32), array(5, 4, dtype=np.float32, seed=1)
+    x, w = draw(8, 5).astype(np.float32), draw(5, 4, seed=1).astype(np.float32)
     got = agrad.jit(lambda x: x @ w, compiler="jax", precision=precision)(x)
     assert type(got) is np.ndarray and got.dtype == np.float32
     np.testing.assert_allclose(got, x @ w, atol={"tf32": 1e-5, "bfloat16": 0.05, "float16": 0.01}[precision])
@@ -253,12 +252,9 @@ def test_narrow_products_are_those_of_jax(precision: str) -> None:
 def test_the_text_says_who_compiles() -> None:
     import jax
 
-    lowered = compiled(lambda x: agrad.sin(x) * 2).lower(array(3))
+    lowered = compiled(lambda x: agrad.sin(x) * 2).lower(draw(3))
     assert lowered.code.startswith(f"# compiled by XLA (jax {jax.__version__}) for the CPU\ndef program(inputs):")
     assert "# arrays of JAX" in str(lowered)
-
-
-# ------------------------------------------------------------------ state
 
 
 # ------------------------------------------------------------------ JAX's own settings
@@ -267,8 +263,6 @@ def test_the_text_says_who_compiles() -> None:
 @needs_jax
 def test_double_precision_is_on_inside_alone() -> None:
     """The switch of JAX is the process's. Another process shows it as it is by default."""
-    import subprocess
-
     code = """
 import threading, numpy as np, agrad
 f = agrad.jit(lambda x: agrad.exp(x) * 2, compiler="jax")
@@ -290,44 +284,46 @@ for y, dtype in found:
     np.testing.assert_allclose(y, 2 * np.e, rtol=1e-14)
 assert not jax.config.jax_enable_x64 and agrad.get_backend() == "numpy"
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_program(code)
 
 
 # ------------------------------------------------------------------ refusals
 
 
 def test_another_name_is_an_error_that_lists_the_names() -> None:
-    with pytest.raises(ConfigurationError, match=r"compiler must be one of auto, jax, or None, got .xla."):
-        agrad.jit(lambda x: x, compiler="xla")
+    names = "compiler must be one of auto, jax, or None, got .xla."
+    fails(ConfigurationError, names, agrad.jit, lambda x: x, compiler="xla")
+
+
+def without_jax(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agrad.backends._loaded", {})
+    monkeypatch.setitem(sys.modules, "agrad.backends.jax", None)
 
 
 def test_a_missing_package_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agrad.backends._loaded", {})
-    monkeypatch.setitem(sys.modules, "agrad.backends.jax", None)
+    without_jax(monkeypatch)
     with pytest.raises(BackendUnavailableError, match=r"'jax' is not available.*pip install 'agrad\[jax\]'"):
         compiled(lambda x: x * 2)(np.ones(2))
 
 
-@pytest.mark.parametrize(
-    ("library", "error"),
-    [
-        pytest.param(
-            "torch", "compiler='jax' compiles programs of NumPy.*arrays of torch", marks=pytest.mark.needs("torch")
-        ),
-        pytest.param("jax", "arrays of jax.*JAX", marks=needs_jax),
-    ],
-)
-def test_other_arrays_are_refused(library: str, error: str) -> None:
-    fails(ConfigurationError, error, lambda: compiled(lambda x: x * 2)(agrad.ones(2, backend=library).data))
+@pytest.mark.parametrize("library", [pytest.param(name, marks=pytest.mark.needs(name)) for name in ("torch", "jax")])
+def test_other_arrays_are_refused(library: str) -> None:
+    refusal = {"torch": "compiler='jax' compiles programs of NumPy.*arrays of torch", "jax": "arrays of jax.*JAX"}
+    fails(ConfigurationError, refusal[library], compiled(lambda x: x * 2), agrad.ones(2, backend=library).data)
+
+
+@agrad.primitive(name="by_hand")
+def by_hand(xp: Any, x: Any, /) -> Any:
+    return np.array(x) * 2  # the host's memory
+
+
+@by_hand.vjp
+def by_hand_vjp(xp: Any, g: Any) -> Any:
+    return g * 2
 
 
 @needs_jax
 def test_what_cannot_be_compiled_is_named_and_leaves_the_state() -> None:
-    @agrad.primitive(name="by_hand")
-    def by_hand(xp: Any, x: Any, /) -> Any:
-        return np.array(x) * 2  # the host's memory
-
     count = agrad.asarray(np.zeros(2), requires_grad=True)
 
     def f(x: Any) -> Any:
@@ -344,7 +340,155 @@ def test_what_cannot_be_compiled_is_named_and_leaves_the_state() -> None:
 
 @needs_jax
 def test_dtypes_that_jax_lacks_are_refused() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"compiler='jax' does not support arrays of dtype\(.*Cast them, or omit"
-    ):
-        compiled(lambda x: x * 2)(np.ones(2, dtype=">f8"))
+    refusal = r"compiler='jax' does not support arrays of dtype\(.*Cast them, or omit"
+    fails(ConfigurationError, refusal, compiled(lambda x: x * 2), np.ones(2, dtype=">f8"))
+
+
+# ------------------------------------------------------------------ the choice
+
+auto, STEPS = agrad.jit(compiler="auto"), 120
+GIVEN = draw(4), draw(STEPS, 4, seed=1)
+
+
+def loop(x: Any, xs: Any) -> Any:
+    def step(c: Any, row: Any) -> Any:
+        c = agrad.tanh(c * 0.5 + row) + agrad.sin(c) * 0.1
+        return c, agrad.sum(c)
+
+    return agrad.scan(step, x, xs)
+
+
+def compiler_of(jitted: Any) -> str:
+    """What the last trace says on the compiler."""
+    found: str = jitted.explain().compilers[-1]
+    return found
+
+
+@needs_jax
+def test_a_loop_of_small_operations_is_compiled_by_jax() -> None:
+    jitted = auto(loop)
+    for got in (jitted(*GIVEN), jitted(*GIVEN)):
+        close(got, loop(*GIVEN))
+        assert {type(part) for part in got} == {np.ndarray}
+    assert compiler_of(jitted) == "compiled by JAX: 840 operations of 4 elements each on average"
+    assert repr(jitted.explain()).endswith("\n     " + compiler_of(jitted))
+    assert "compiled by XLA" in str(jitted.lower(*GIVEN))
+
+
+def of_thousands(x: Any) -> Any:
+    for _ in range(2600):
+        x = x * 0.5
+    return x
+
+
+def sines(x: Any) -> Any:
+    return agrad.scan(lambda c, _: (agrad.sin(c), None), x, length=STEPS)[0]
+
+
+def large(x: Any) -> Any:
+    return agrad.scan(lambda c, _: (agrad.tanh(c * 0.5 + c) - c, None), x, length=150)[0]
+
+
+def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["agrad.jit.compile"], "find_spec", lambda name: None)
+
+
+LITTLE = "not compiled by JAX, which would gain little: "
+OTHERS: dict[str, tuple[Any, Callable[[], tuple[Any, ...]], str]] = {
+    "a short program": (lambda x: x * 2 + 1, lambda: (np.ones(3),), LITTLE),
+    "a short loop": (lambda x: agrad.scan(lambda c, _: (c * 2, None), x, length=9)[0], lambda: (np.ones(3),), LITTLE),
+    "large arrays": (large, lambda: (np.ones(200_000),), LITTLE),
+    "thousands": (of_thousands, lambda: (np.ones(2),),
+                  "not compiled by JAX: 2,600 operations would take minutes. Use agrad.scan for loops"),
+    "dtypes": (loop, lambda: (GIVEN[0], GIVEN[1].astype(">f8")),
+               "not compiled by JAX: jit: compiler='jax' does not support arrays of dtype('>f8')"),
+    "torch": (sines, lambda: (agrad.ones(2, backend="torch").raw,),
+              "not compiled by JAX: its arrays are not NumPy arrays"),
+    "not installed": (loop, lambda: GIVEN, "not compiled: JAX is not installed. Run pip install 'agrad[jax]' (840 op"),
+    "not able to run": (loop, lambda: GIVEN, "not compiled by JAX: Backend 'jax' is not available"),
+}  # fmt: skip
+PATCHES = {"not installed": no_package, "not able to run": without_jax}
+NEEDS = {"torch": "torch", "not installed": "numpy"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.needs(NEEDS.get(name, "jax"))) for name in OTHERS]
+)
+def test_other_programs_run_on_their_own_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, make, expected = OTHERS[name]
+    PATCHES.get(name, lambda patch: None)(monkeypatch)
+    given, jitted = make(), auto(f)
+    found = jitted(*given)
+    close(found, f(*given))
+    assert type(agrad.tree.leaves(found)[0]) is type(given[0])
+    assert compiler_of(jitted).startswith(expected)
+    assert "compiled by XLA" not in str(jitted.lower(*given))
+
+
+def test_without_a_compiler_explain_says_what_it_would_gain() -> None:
+    jitted, short = agrad.jit(loop), agrad.jit(lambda x: x + 1)
+    jitted(*GIVEN)
+    gain = "compiler='jax' would take about 1/5 of the time: 840 operations of 4 elements each on average"
+    assert compiler_of(jitted) == gain
+    short(np.ones(2))
+    assert compiler_of(short) == ""
+    assert repr(short.explain()).endswith("programs found: 0")
+
+
+@agrad.primitive(name="by_hand_backwards")
+def by_hand_backwards(xp: Any, x: Any, /) -> Any:
+    return x * 2
+
+
+@by_hand_backwards.vjp
+def by_hand_backwards_vjp(xp: Any, g: Any) -> Any:
+    return by_hand(g)
+
+
+@needs_jax
+@pytest.mark.parametrize("operation", [by_hand, by_hand_backwards])
+@pytest.mark.parametrize("rate", [None, 0.1])
+def test_what_jax_cannot_compile_runs_on_numpy(operation: Any, rate: float | None) -> None:
+    """In a program with a number of the host too, in its derivative alone, and with state."""
+    w, count = agrad.asarray(draw(4), requires_grad=True), agrad.asarray(np.zeros(2), requires_grad=True)
+
+    def f(xs: Any, rate: float | None) -> Any:
+        return operation(agrad.sum(loop(w, xs)[1])) * (1.0 if rate is None else rate)
+
+    @auto
+    def counted(xs: Any, rate: float | None) -> Any:
+        with agrad.no_grad():
+            count.assign(count + 1)
+        return f(xs, rate)
+
+    for n in (1, 2):
+        found = []
+        for call in (counted, f):
+            w.grad = None
+            call(GIVEN[1], rate).backward()
+            found.append(w.grad)
+        close(*found, rtol=1e-11)
+        np.testing.assert_array_equal(count.detach().numpy(), np.full(2, float(n)))
+    assert compiler_of(counted).startswith("not compiled by JAX: jit: compiler='jax' cannot compile by_hand: Tracer")
+
+
+@needs_jax
+def test_training_steps_and_their_state() -> None:
+    xs = draw(STEPS, 4, seed=1)
+
+    def made() -> Any:
+        w = nn.init.parameter(draw(4), dtype="float64")
+        step = descent(optim.Adam([w], lr=0.05), lambda xs: agrad.sum(loop(w, xs)[1]), "first")
+        return lambda xs: (step(xs), w.detach() + 0, w.grad + 0)
+
+    step = same_steps(made, xs, rtol=1e-10, compiler="auto")
+    assert compiler_of(step).startswith("compiled by JAX: ")
+    assert step.cache_info().misses <= 3
+
+
+@needs_jax
+def test_derivatives_of_calls_in_every_order() -> None:
+    jitted = auto(lambda x: agrad.sum(loop(x, GIVEN[1])[1]))
+    right = agrad.hessian(lambda x: agrad.sum(loop(x, GIVEN[1])[1]))(GIVEN[0])
+    for hessian in (agrad.hessian(jitted), auto(agrad.hessian(jitted))):
+        close(hessian(GIVEN[0]), right, rtol=1e-10)

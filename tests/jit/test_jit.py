@@ -31,8 +31,9 @@ def depends_on_values(case: Case) -> bool:
 
 
 REFUSED = [case for case in CASES if depends_on_values(case)]
-CHOSEN = [case for case in CASES if case not in REFUSED]
+CHOSEN = [case for case in CASES if not depends_on_values(case)]
 DIFFERENTIABLE = [case for case in CHOSEN if not case.row.constant and case.places]
+CONSTANT = [case for case in CHOSEN if case.row.constant or not case.places]
 
 
 def assert_same(got: Any, expected: Any, what: str) -> None:
@@ -42,8 +43,8 @@ def assert_same(got: Any, expected: Any, what: str) -> None:
     assert_close(np.nan_to_num(host(got)), np.nan_to_num(host(expected)), what, 1e-13)
 
 
-@each(CHOSEN)
-def test_value(case: Case, place: Any) -> None:
+def of_arrays(case: Case, place: Any) -> tuple[Any, list[Any]]:
+    """Return the case as a function of all its arrays, and these."""
     args = [place(a) if isinstance(a, np.ndarray) else a for a in case.arguments()]
     arrays, call = [i for i, a in enumerate(args) if hasattr(a, "shape")], case.call
 
@@ -53,8 +54,13 @@ def test_value(case: Case, place: Any) -> None:
             filled[i] = x
         return call(*filled)
 
+    return f, [args[i] for i in arrays]
+
+
+@each(CONSTANT)
+def test_value(case: Case, place: Any) -> None:
+    f, given = of_arrays(case, place)
     jitted = agrad.jit(f)
-    given = [args[i] for i in arrays]
     expected = outputs(f(*given))
     for _ in range(2):
         for got, right in zip(outputs(jitted(*given)), expected, strict=True):
@@ -74,8 +80,9 @@ The cotangent of an array that is written at the mask is an index by it; a numbe
 
 
 @each(DIFFERENTIABLE)
-def test_gradients(case: Case, place: Any) -> None:
+def test_value_and_gradients(case: Case, place: Any) -> None:
     """The pullback inside a jitted function, and that of a jitted function, are the ordinary one."""
+    test_value(case, place)
     f, xs = case.problem(place)
     gs = random_like(outputs(f(*xs)), case.rng())
 
@@ -108,13 +115,5 @@ def test_operations_that_choose_a_method_when_differentiated(name: str) -> None:
 
 @each(REFUSED)
 def test_shapes_that_depend_on_values(case: Case) -> None:
-    arguments = case.arguments()
-    places, call = [i for i, a in enumerate(arguments) if isinstance(a, np.ndarray)], case.call
-
-    def f(*xs: Any) -> Any:
-        filled = list(arguments)
-        for i, x in zip(places, xs, strict=True):
-            filled[i] = x
-        return call(*filled)
-
-    fails(agrad.errors.TracedValueError, "depends on", lambda: agrad.jit(f)(*[arguments[i] for i in places]))
+    f, given = of_arrays(case, np.asarray)
+    fails(agrad.errors.TracedValueError, "depends on", agrad.jit(f), *given)

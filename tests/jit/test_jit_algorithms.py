@@ -61,6 +61,11 @@ def used(called: Spied) -> list[int]:
     return numbers
 
 
+def chosen(lt: Lt) -> list[int]:
+    """Return the numbers of the algorithms that are kept."""
+    return [int(choice.algorithm[2]) for plan in lt.plans.values() for choice, _ in plan.choices.values()]
+
+
 def failing(lt: Lt, monkeypatch: pytest.MonkeyPatch, failures: dict[int, int]) -> None:
     """Let algorithms fail: the statuses by their numbers."""
     call = lt.library.call["Matmul"]
@@ -118,8 +123,7 @@ def test_another_process_uses_the_algorithm_that_was_chosen(
     with timing():
         others[1].attempt(x, w, bias)
         others[1].attempt(x, w)
-    chosen = [[int(c.algorithm[2]) for p in one.plans.values() for c, _ in p.choices.values()] for one in (lt, *others)]
-    assert chosen == [[2], [2], [2, 0]]
+    assert [chosen(one) for one in (lt, *others)] == [[2], [2], [2, 0]]
     (file,) = tmp_path.iterdir()
     assert len(file.read_text().split()) == 6
 
@@ -140,23 +144,19 @@ def test_a_file_of_algorithms_that_is_spoilt_or_cannot_be_written_is_no_error(
     with timing():
         for other, kept in ((second, 1), (third, 2)):
             check(other.attempt(x, w), x, w)
-            assert [int(c.algorithm[2]) for p in other.plans.values() for c, _ in p.choices.values()] == [kept]
+            assert chosen(other) == [kept]
     monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "1")
     assert Lt().kept.file is None
 
 
 def test_an_algorithm_must_be_clearly_faster_than_a_better_estimate(lt: Lt, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([1.0, 0.97, 0.94])
-    monkeypatch.setattr(lt_products, "milliseconds", lambda launch: next(times))
-    with timing():
-        lt.attempt(*factors((4, 3), (3, 5)))
-    ((choice, final),) = next(iter(lt.plans.values())).choices.values()
-    assert (choice.algorithm[2], final) == (2, True)
-    times = iter([1.0, 0.97, 0.96])
-    with timing():
-        lt.attempt(*factors((2, 3), (3, 5)))
-    ((choice, final),) = list(lt.plans.values())[1].choices.values()
-    assert (choice.algorithm[2], final) == (0, True)
+    for rows, last, kept in ((4, 0.94, 2), (2, 0.96, 0)):
+        times = iter([1.0, 0.97, last])
+        monkeypatch.setattr(lt_products, "milliseconds", lambda launch, times=times: next(times))
+        with timing():
+            lt.attempt(*factors((rows, 3), (3, 5)))
+        ((choice, final),) = list(lt.plans.values())[-1].choices.values()
+        assert (choice.algorithm[2], final) == (kept, True)
 
 
 def test_a_repeated_product_is_one_call_of_cublaslt(lt: Lt, called: Spied) -> None:

@@ -13,6 +13,9 @@ import agrad
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.jit.compile import PASSES, TARGETS
 from agrad.jit.lower.cuda import source as cuda_source
+from agrad.jit.lower.cuda.elements import has_element
+from agrad.jit.lower.cuda.groups import group_function
+from agrad.jit.lower.cuda.scatter import parts_of
 from agrad.jit.passes.fusion import Group
 from agrad.jit.program import Instruction, Program, Variable, interpret
 from agrad.kernels.cupy import expressions
@@ -92,66 +95,60 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[str], tuple[Any, ...]]]] = 
 }
 
 
-@pytest.mark.needs("cupy")
-def test_nan_and_infinity_pass_as_in_numpy(launch: Callable[..., Any]) -> None:
-    def f(x: Any, y: Any) -> Any:
-        z = agrad.relu(x)
-        return agrad.maximum(x, y), agrad.minimum(z, y), agrad.sign(x), agrad.max(z * 1.0), agrad.isinf(x), x < np.inf
+def rare(x: Any, y: Any) -> Any:
+    z = agrad.relu(x)
+    return agrad.maximum(x, y), agrad.minimum(z, y), agrad.sign(x), agrad.max(z * 1.0), agrad.isinf(x), x < np.inf
 
-    x = np.array([np.nan, np.inf, -np.inf, 0.0, -1.0, 2.0], np.float32)
-    y = np.array([0.0, np.nan, 1.0, np.nan, 5.0, -5.0], np.float32)
-    program = program_of(f, x, y)
+
+def unused(used: Any, x: Any, y: Any) -> Any:
+    part = x * y
+    return agrad.registry.CALLS["zero_masked"](used, part, False), agrad.isfinite(part), agrad.isinf(part)
+
+
+def truths(x: Any) -> Any:
+    return [of(x > bound) for bound in (-9.0, 0.0, 9.0) for of in (agrad.all, agrad.any, agrad.max, agrad.min)]
+
+
+def finite(x: Any, y: Any) -> Any:
+    return agrad.isfinite(x * y), agrad.isinf(x * y)
+
+
+G = np.array([0.0, 0.0, 0.0, 0.0, -0.0, 1.0, 2.0, np.nan])
+FACTORS = np.array(
+    [[1.1, np.inf, np.nan, 3.3, 1e200, np.inf, 0.1, np.inf], [1.3, 1.0, 2.0, 0.7, 1e200, 0.5, 0.3, -1.0]]
+)
+SPECIAL = np.array([[np.nan, np.inf, -np.inf, 0.0, -1.0, 2.0], [0.0, np.nan, 1.0, np.nan, 5.0, -5.0]], np.float32)
+EXACT: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {
+    "nan and infinity": (rare, tuple(SPECIAL), 6),
+    "unused parts that are not finite": (unused, (G != 0, *FACTORS), 3),
+    "a product beyond float32": (finite, tuple(draw("float32", 2, 1027) * np.float32(3e19)), 2),
+    "a product beyond float64": (finite, tuple(draw("float64", 2, 1027) * 1e154), 2),
+    "truth values": (truths, (draw("float32", 3, 1001),), 12),
+}
+"""Functions whose group gives NumPy's numbers, and how many."""
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_numbers_are_numpys(name: str, launch: Callable[..., Any]) -> None:
+    f, args, count = EXACT[name]
+    program = program_of(f, *args)
     (group,) = groups(program)
-    expected = interpret(group.program, [{x.tobytes(): x, y.tobytes(): y}[v.tobytes()] for v in (x, y)])
-    for a, b in zip(launch(group, x, y), expected, strict=True):
+    given = dict(zip(program.inputs, args, strict=True))
+    values = [given[v] for v in group.program.inputs]
+    found = launch(group, *values)
+    assert len(found) == count
+    for a, b in zip(found, interpret(group.program, values), strict=True):
         np.testing.assert_array_equal(a, np.asarray(b))
 
 
-@pytest.mark.needs("cupy")
-def test_unused_parts_are_masked_where_they_are_not_finite(launch: Callable[..., Any]) -> None:
-    def f(used: Any, x: Any, y: Any) -> Any:
-        part = x * y
-        return agrad.registry.CALLS["zero_masked"](used, part, False), agrad.isfinite(part), agrad.isinf(part)
-
-    g = np.array([0.0, 0.0, 0.0, 0.0, -0.0, 1.0, 2.0, np.nan])
-    x = np.array([1.1, np.inf, np.nan, 3.3, 1e200, np.inf, 0.1, np.inf])
-    y = np.array([1.3, 1.0, 2.0, 0.7, 1e200, 0.5, 0.3, -1.0])
-    with np.errstate(all="ignore"):
-        program = program_of(f, g != 0, x, y)
-        (group,) = groups(program)
-        given = dict(zip(program.inputs, (g != 0, x, y), strict=True))
-        values = [given[v] for v in group.program.inputs]
-        expected = interpret(group.program, values)
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_no_fused_multiply_add_can_be_made_of_a_mask() -> None:
+    (group,) = groups(program_of(unused, G != 0, *FACTORS))
     assert [i.name for i in group.program.instructions] == ["multiply", "mask_unused", "isfinite", "isinf"]
-    for a, b in zip(launch(group, *values), expected, strict=True):
-        np.testing.assert_array_equal(a, np.asarray(b))
     text = cuda_source.GroupSource(group).text().partition("__device__ inline void element")[2]
-    assert not re.search(r"(\w+) - \1\b", text)  # of a product a fused multiply-add could be made
-
-
-@pytest.mark.needs("cupy")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_rounded_product_is_finite(launch: Callable[..., Any], dtype: str) -> None:
-    x = draw(dtype, 2, 1027)
-    x[0, :2] = np.inf, np.nan
-    program = program_of(lambda x, y: (agrad.isfinite(x * y), agrad.isinf(x * y)), *x)
-    (group,) = groups(program)
-    assert len(group.program.instructions) == 3
-    given = dict(zip(program.inputs, x, strict=True))
-    finite, infinite = launch(group, *[given[v] for v in group.program.inputs])
-    np.testing.assert_array_equal(finite, np.isfinite(x[0] * x[1]))
-    np.testing.assert_array_equal(infinite, np.isinf(x[0] * x[1]))
-
-
-@pytest.mark.needs("cupy")
-def test_reductions_of_truth_values(launch: Callable[..., Any]) -> None:
-    def f(x: Any) -> Any:
-        return [of(x > bound) for bound in (-9.0, 0.0, 9.0) for of in (agrad.all, agrad.any, agrad.max, agrad.min)]
-
-    x = draw("float32", 3, 1001)
-    (group,) = groups(program_of(f, x))
-    assert sum(out.shape == () for out in group.program.outputs) == 12
-    assert [bool(a) for a in launch(group, x)] == [bool(a) for a in f(x)]
+    assert not re.search(r"(\w+) - \1\b", text)
 
 
 @pytest.mark.needs("cupy")
@@ -215,3 +212,56 @@ def test_indices_of_large_arrays_have_64_bits() -> None:
     body = [Instruction(b.operation, b.operands, b.settings, (v,)) for b, v in zip(body, (y, z), strict=True)]
     text = cuda_source.GroupSource(Group(Program([x], {}, body, [z]), shape)).text()
     assert "unsigned long long first" in text
+
+
+# ------------------------------------------------------------------ gradients of parts of arrays
+
+
+INDICES: list[tuple[tuple[int, ...], list[Any]]] = [
+    ((8, 64), [(..., slice(None, 32)), (..., slice(32, None))]),
+    ((5, 6), [(0,), (-1,), (slice(None), 2), (slice(1, 4), slice(0, 5, 2))]),
+    ((5, 6), [(slice(None, None, -1),), (slice(4, 0, -2), slice(5, None, -3)), (..., -2)]),
+    ((4, 3, 5), [(..., 1), (1, ..., slice(2)), (slice(None), None, 2), (None, 3, ..., None), (...,)]),
+    ((7,), [(3,), (slice(2, 2),), (slice(-3, None),), (slice(None, None, 7),)]),
+    ((1, 1), [(0,), (..., 0), (slice(None, None, -1), 0)]),
+]
+
+
+def scatter(shape: tuple[int, ...], parts: list[Any], indices: list[Any]) -> Instruction:
+    variables = tuple([Variable(x.shape, x.dtype, type(x)) for x in parts])
+    out = Variable(shape, parts[0].dtype, type(parts[0]))
+    return Instruction(PRIMITIVES["scatter_sum"], variables, {"indices": tuple(indices), "shape": shape}, (out,))
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize(("shape", "indices"), INDICES)
+def test_parts_are_added_at_their_positions(shape: tuple[int, ...], indices: list[Any], dtype: str) -> None:
+    import cupy
+
+    rng = np.random.default_rng(0)
+    parts = [(rng.normal(size=np.zeros(shape)[index].shape) * 9).astype(dtype) for index in indices]
+    expected = np.zeros(shape, dtype)
+    for part, index in zip(parts, indices, strict=True):
+        expected[index] += part
+    given = [cupy.asarray(part) for part in parts if part.size]
+    turned = [cupy.asarray(part.T.copy()).T for part in parts if part.size]
+    instruction = scatter(shape, given, [index for part, index in zip(parts, indices, strict=True) if part.size])
+    assert has_element(instruction)
+    (out,) = instruction.results
+    group = Group(Program(list(instruction.reads()), {}, [instruction], [out]), shape, ahead=frozenset([out]))
+    for some in (given, turned):
+        (got,) = group_function(group)(*some)
+        assert got.dtype == dtype
+        np.testing.assert_allclose(host(got), expected, rtol=1e-6)
+
+
+def test_sums_that_no_group_computes() -> None:
+    x = np.zeros(3)
+    for wrong in (scatter((5, 3), [x] * 17, [(0,)] * 17), scatter((5, 3), [x], [(True,)])):
+        assert parts_of(wrong) is None and not has_element(wrong)
+    assert parts_of(scatter((0, 3), [np.zeros((0, 3))], [(...,)])) is None
+    y = Variable((5,), x.dtype, np.ndarray)
+    at = Variable((5,), np.dtype("int64"), np.ndarray)
+    settings = {"index": (agrad.shapes.ARRAY,), "shape": (9,)}
+    assert parts_of(Instruction(PRIMITIVES["scatter_add"], (y, at), settings, (y,))) is None

@@ -1,6 +1,8 @@
 """``explain`` of a jitted function: each kind of reason for a trace, by the name of what differed."""
 
+import functools
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,16 @@ def reasons(made: Any) -> list[str]:
     return found
 
 
-def scaled(x: Any, n: Any = 1, params: Any = None, rate: Any = 0.5) -> Any:
-    y = x * n if rate > 0 else x
-    return y if params is None else y * agrad.sum(agrad.asarray(params["a"]))
+def scaled(x: Any, n: Any = 1, rate: Any = 0.5) -> Any:
+    return x * n if rate > 0 else x
 
 
-def first_part(x: Any, n: Any, params: Any) -> Any:
-    return x * n * agrad.sum(params["a"][0])
+def with_a(x: Any, params: Any) -> Any:
+    return x if params is None else x * agrad.sum(params["a"])
+
+
+def of_a(params: Any) -> Any:
+    return agrad.sum(params["a"][0])
 
 
 def in_sum(x: Any, *more: Any, **named: Any) -> Any:
@@ -50,99 +55,52 @@ def leaf(x: Any) -> Any:
 
 
 F32, LAYOUT = "Tensor float32", "the layout of an array in memory, which decides if a result is a view"
-STATIC = {"static_argnames": ("mode", "count")}
-Calls = Callable[[], list[tuple[Any, ...]]]
-ARGUMENTS: dict[str, tuple[Callable[..., Any], dict[str, Any], Calls, list[str]]] = {
-    "shape": (scaled, {}, lambda: [(ones(4, 3),), (ones(2, 3),)], [f"x: {F32}[4,3] -> {F32}[2,3]"]),
-    "dtype": (scaled, {}, lambda: [(ones(3),), (ones(3, dtype=agrad.int32),)], [f"x: {F32}[3] -> Tensor int32[3]"]),
-    "Tensor": (scaled, {}, lambda: [(ones(3).data,), (ones(3),)], [f"x: float32[3] -> {F32}[3]"]),
-    "static": (scaled, {}, lambda: [(ones(3), 3), (ones(3), 4)], ["n (static): 3 -> 4"]),
-    "number": (scaled, {}, lambda: [(ones(3), 3), (ones(3), 4.0)], ["n: 3 -> float"]),
-    "gradient": (
-        scaled, {}, lambda: [(ones(3),), (leaf(ones(3)),)], [f"x: {F32}[3] -> {F32}[3] that requires a gradient"],
-    ),
-    "new key": (
-        scaled, {}, lambda: [(ones(3), 1, {"a": ones(2)}), (ones(3), 1, {"a": ones(2), "b": ones(2)})],
-        ["structure of params: key 'b' new"],
-    ),
-    "a part": (
-        first_part, {}, lambda: [(ones(3), 1, {"a": [ones(2), 1.0]}), (ones(3), 1, {"a": [ones(2), [1.0]]})],
-        ["structure of params['a'][1]: an array or a value -> list"],
-    ),
-    "inside": (
-        first_part, {}, lambda: [(ones(3), 1, {"a": [ones(2), ones(2)]}), (ones(3), 1, {"a": [ones(2), ones(1)]})],
-        [f"params['a'][1]: {F32}[2] -> {F32}[1]"],
-    ),
-    "parts": (
-        first_part, {}, lambda: [(ones(3), 1, {"a": [ones(2), ones(2)]}), (ones(3), 1, {"a": [ones(2)]})],
-        ["structure of params['a']: 2 parts -> 1 parts"],
-    ),
-    "container": (
-        first_part, {}, lambda: [(ones(3), 1, {"a": [ones(2)]}), (ones(3), 1, {"a": (ones(2),)})],
-        ["structure of params['a']: list -> tuple"],
-    ),
-    "None": (
-        scaled, {}, lambda: [(ones(3), 1, {"a": ones(2)}), (ones(3), 1, None)], ["structure of params: dict -> None"],
-    ),
-    "count": (scaled, {}, lambda: [(ones(3),), (ones(3), 1)], ["positional arguments: 1 -> 2"]),
-    "the nearest": (
-        agrad.add, {}, lambda: [(ones(2, 1), ones(2)), (ones(2, 2), ones(2)), (ones(2, 1), ones(1))],
-        [f"x2: {F32}[2] -> {F32}[1]"],
-    ),
-    "static names": (
-        by_mode, STATIC, lambda: [(ones(2), "a", {"count": 2}), (ones(2), "b", {"count": 2})],
-        ["mode (static): 'a' -> 'b'"],
-    ),
-    "static keyword": (
-        by_mode, STATIC, lambda: [(ones(2), "b", {"count": 3}), (ones(2), "b", {"count": 3.0})],
-        ["count (static): 3 -> 3.0"],
-    ),
-    "names": (
-        in_sum, {}, lambda: [(ones(2), 1.0, {"a": 1.0}), (ones(2), 1.0, {"b": 1.0})],
-        ["argument a: left out", "argument b: new"],
-    ),
-    "further": (in_sum, {}, lambda: [(ones(2), 1.0, {}), (ones(2), 1, {})], ["argument 1: float -> 1"]),
-    "one twice": (
-        agrad.add, {}, lambda: [(ones(3), ones(3)), (ones(3),) * 2], ["other arguments are one and the same Tensor"],
-    ),
-    "removed": (
-        scaled, {"cache_size": 1}, lambda: [(ones(2),), (ones(3),), (ones(2),)],
-        ["its program was removed: the last 1 are kept (cache_size)"],
-    ),
-    "a sign": (
-        scaled, {}, lambda: [(ones(3), 2, None, rate) for rate in (0.1, 0.2, -0.1)],
-        ["gt(rate, 0), which the trace read: True -> False"],
-    ),
-    "a number read": (
-        lambda x, rate: x * float(np.sin(rate)), {}, lambda: [(ones(3), 0.1), (ones(3), 0.2)],
-        ["rate, which the trace read: 0.1 -> 0.2"],
-    ),
-}  # fmt: skip
+ONE, SQUARE = ones(1), np.ones((3, 3))
+moded = functools.partial(agrad.jit, by_mode, static_argnames=("mode", "count"))
+ARGUMENTS: list[tuple[Any, Callable[[Any], Any], str]] = [
+    (agrad.jit(scaled), lambda f: (f(ones(4, 3)), f(ones(2, 3))), f"x: {F32}[4,3] -> {F32}[2,3]"),
+    (agrad.jit(scaled), lambda f: (f(ones(3)), f(ones(3, dtype=agrad.int32))), f"x: {F32}[3] -> Tensor int32[3]"),
+    (agrad.jit(scaled), lambda f: (f(ones(3).data), f(ones(3))), f"x: float32[3] -> {F32}[3]"),
+    (agrad.jit(scaled), lambda f: (f(ones(3), 3), f(ones(3), 4)), "n (static): 3 -> 4"),
+    (agrad.jit(scaled), lambda f: (f(ones(3), 3), f(ones(3), 4.0)), "n: 3 -> float"),
+    (agrad.jit(scaled), lambda f: (f(ones(3)), f(leaf(ones(3)))), f"x: {F32}[3] -> {F32}[3] that requires a gradient"),
+    (agrad.jit(scaled), lambda f: (f(ones(3)), f(ones(3), 1)), "positional arguments: 1 -> 2"),
+    (agrad.jit(with_a), lambda f: (f(ones(3), {"a": ones(2)}), f(ones(3), None)), "structure of params: dict -> None"),
+    (agrad.jit(with_a), lambda f: (f(ones(3), {"a": ones(2)}), f(ones(3), {"a": ones(2), "b": ones(2)})),
+     "structure of params: key 'b' new"),
+    (agrad.jit(of_a), lambda f: (f({"a": [ones(2), 1.0]}), f({"a": [ones(2), [1.0]]})),
+     "structure of params['a'][1]: an array or a value -> list"),
+    (agrad.jit(of_a), lambda f: (f({"a": [ones(2), ones(2)]}), f({"a": [ones(2), ones(1)]})),
+     f"params['a'][1]: {F32}[2] -> {F32}[1]"),
+    (agrad.jit(of_a), lambda f: (f({"a": [ones(2), ones(2)]}), f({"a": [ones(2)]})),
+     "structure of params['a']: 2 parts -> 1 parts"),
+    (agrad.jit(of_a), lambda f: (f({"a": [ones(2)]}), f({"a": (ones(2),)})), "structure of params['a']: list -> tuple"),
+    # the nearest of two
+    (agrad.jit(agrad.add), lambda f: (f(ones(2, 1), ones(2)), f(ones(2, 2), ones(2)), f(ones(2, 1), ones(1))),
+     f"x2: {F32}[2] -> {F32}[1]"),
+    (agrad.jit(agrad.add), lambda f: (f(ones(3), ones(3)), f(*[ones(3)] * 2)),
+     "other arguments are one and the same Tensor"),
+    (moded(), lambda f: (f(ONE, "a", count=2), f(ONE, "b", count=2)), "mode (static): 'a' -> 'b'"),
+    (moded(), lambda f: (f(ONE, "b", count=3), f(ONE, "b", count=3.0)), "count (static): 3 -> 3.0"),
+    (agrad.jit(in_sum), lambda f: (f(ONE, 1.0, a=1.0), f(ONE, 1.0, b=1.0)), "argument a: left out; argument b: new"),
+    (agrad.jit(in_sum), lambda f: (f(ONE, 1.0), f(ONE, 1)), "argument 1: float -> 1"),
+    (agrad.jit(scaled, cache_size=1), lambda f: (f(ones(2)), f(ones(3)), f(ones(2))),
+     "its program was removed: the last 1 are kept (cache_size)"),
+    (agrad.jit(scaled), lambda f: [f(ones(3), 2, rate) for rate in (0.1, 0.2, -0.1)],
+     "gt(rate, 0), which the trace read: True -> False"),
+    (agrad.jit(lambda x, rate: x * float(np.sin(rate))), lambda f: (f(ones(3), 0.1), f(ones(3), 0.2)),
+     "rate, which the trace read: 0.1 -> 0.2"),
+    (agrad.jit(agrad.add, donate_argnums=0), lambda f: (f(np.ones((3, 3)), SQUARE), f(np.ones((3, 3))[:], SQUARE)),
+     "the donated leaves that may be overwritten: (0,) -> ()"),
+    (agrad.jit(flattened), lambda f: [f(agrad.asarray(np.ones((3, 4), order=order))) for order in ("C", "F")], LAYOUT),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
-def test_arguments(name: str, backend: str) -> None:
-    function, options, calls, expected = ARGUMENTS[name]
-    made = agrad.jit(function, **options)
-    for args in calls():
-        named = args[-1] if isinstance(args[-1], dict) and function in (by_mode, in_sum) else {}
-        made(*(args[:-1] if args[-1] is named else args), **named)
-    assert reasons(made) == expected
-
-
-@pytest.mark.parametrize(
-    ("function", "options", "first", "second", "expected"),
-    [
-        (lambda x, y: x + y, {"donate_argnums": 0}, lambda x: x, lambda x: x[:],
-         "the donated leaves that may be overwritten: (0,) -> ()"),
-        (lambda x, _: flattened(x), {}, agrad.asarray, lambda x: agrad.asarray(np.asfortranarray(x)), LAYOUT),
-    ],
-)  # fmt: skip
-def test_memory_of_arguments(function: Any, options: Any, first: Any, second: Any, expected: str) -> None:
-    made = agrad.jit(function, **options)
-    for place in (first, second):
-        made(place(np.ones((3, 4))), np.ones((3, 4)))
-    assert reasons(made) == [expected]
+@pytest.mark.parametrize(("made", "calls", "expected"), ARGUMENTS, ids=[row[-1] for row in ARGUMENTS])
+def test_arguments(made: Any, calls: Callable[[Any], Any], expected: str, backend: str) -> None:
+    made.cache_clear()
+    calls(made)
+    assert "; ".join(reasons(made)) == expected
 
 
 def test_the_text_lists_all_traces() -> None:
@@ -182,34 +140,32 @@ def test_many_arguments_are_shortened() -> None:
     assert str(made.explain()).count("and 4 more") == 3
 
 
-def test_recording_and_selection() -> None:
-    made = agrad.jit(lambda x: x * agrad.ones(3))
-    made(np.ones(3))
-    with agrad.no_grad():
-        made(np.ones(3))
-    assert reasons(made) == ["gradients are recorded: yes -> no"]
-    with agrad.use_backend("array_api_strict"):
-        pass
-    made.cache_clear()
-    made(3)
-    with agrad.use_backend("array_api_strict"):
-        made(3)
-    assert reasons(made) == ["the selected backend: numpy -> array_api_strict"]
-
-
 # ------------------------------------------------------------------ state
 
 
-def model_step(**options: Any) -> tuple[Any, Any, Any]:
-    rng = np.random.default_rng(0)
-    model = nn.Sequential(nn.Linear(3, 2, rng=rng), nn.ReLU(), nn.Linear(2, 1, rng=rng))
-    optimizer = optim.SGD(model.parameters(), lr=0.1, **options)
-    return model, optimizer, agrad.jit(descent(optimizer, lambda x: agrad.sum(model(x)), "first"))
+def follows(made: Any, x: Any, *rows: tuple[Callable[[], Any], str]) -> None:
+    """Check the only reason for a new trace after each of some changes."""
+    made(x)
+    for change, expected in rows:
+        change()
+        made(x)
+        assert reasons(made) == [expected]
+
+
+def test_recording_and_selection() -> None:
+    made = agrad.jit(lambda x: x * agrad.ones(3))
+    with ExitStack() as stack:
+        enter = stack.enter_context
+        follows(made, np.ones(3), (lambda: enter(agrad.no_grad()), "gradients are recorded: yes -> no"))
+        strict = lambda: enter(agrad.use_backend("array_api_strict"))  # noqa: E731
+        follows(made, 3, (strict, "the selected backend: numpy -> array_api_strict"))
 
 
 def test_gradients_that_were_none(backend: str) -> None:
     """A step that reads its gradients has another program where there are some."""
-    _, optimizer, whole = model_step()
+    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    whole = agrad.jit(descent(optimizer, lambda x: agrad.sum(model(x)), "first"))
     step = agrad.jit(lambda x: [None if p.grad is None else p.grad + 0 for p in optimizer.parameters] and whole(x))
     for _ in range(3):
         step(ones(4, 3))
@@ -217,90 +173,47 @@ def test_gradients_that_were_none(backend: str) -> None:
 
 
 def test_captured_tensors(backend: str) -> None:
-    class Net:
-        def __init__(self) -> None:
-            self.w = agrad.asarray(ones(3).data, requires_grad=True)
-
-    net = Net()
+    net = type("Net", (), {})()
+    net.w, asks = leaf(ones(3)), "that requires a gradient"
     made = agrad.jit(lambda x: agrad.sum(x * net.w))
-
-    def after(change: Callable[[], Any]) -> list[str]:
-        change()
-        made(ones(3))
-        return reasons(made)
-
-    made(ones(3))
-    assert after(lambda: setattr(net.w, "data", ones(1).data)) == [
-        "net.w: Tensor float32[3] that requires a gradient -> Tensor float32[1] that requires a gradient"
-    ]
-    as_int = ones(1, dtype=agrad.float64).data
-    assert after(lambda: setattr(net.w, "data", as_int)) == [
-        "net.w: Tensor float32[1] that requires a gradient -> Tensor float64[1] that requires a gradient"
-    ]
     gradient = ones(1, dtype=agrad.float64)
-    net.w.grad = gradient
-    made(ones(3))
-    assert made.cache_info().misses == 3  # the function does not ask for it
-    assert after(lambda: setattr(net.w, "requires_grad", False)) == [
-        "net.w: Tensor float64[1] that requires a gradient -> Tensor float64[1]"
+    as_double = ones(1, dtype=agrad.float64).data
+    rows = [
+        (lambda: setattr(net.w, "data", ones(1).data), f"net.w: {F32}[3] {asks} -> {F32}[1] {asks}"),
+        (lambda: setattr(net.w, "data", as_double), f"net.w: {F32}[1] {asks} -> Tensor float64[1] {asks}"),
+        # the function does not ask for the gradient
+        (lambda: setattr(net.w, "grad", gradient), f"net.w: {F32}[1] {asks} -> Tensor float64[1] {asks}"),
+        (lambda: setattr(net.w, "requires_grad", False), f"net.w: Tensor float64[1] {asks} -> Tensor float64[1]"),
     ]
+    follows(made, ones(3), *rows)
+    assert made.cache_info().misses == 4
 
 
 def test_values_that_the_function_reads() -> None:
-    table = np.arange(3.0)
-    settings: dict[str, Any] = {"n": 1, "names": ["a"]}
-    shift = 1
+    table, settings, shift = np.arange(3.0), dict[str, Any](n=1, names=["a"]), 1
+    counter = type("Counter", (), {"traced_attributes": ("count",)})()
+    counter.count = 1
+    optimizer = optim.SGD([leaf(ones(3))], lr=0.1)
 
-    def f(x: Any) -> Any:
-        return x * settings["n"] + agrad.asarray(table) + shift + len(settings["names"])
-
-    made = agrad.jit(f)
-    made(np.ones(3))
-    settings["n"] = 2
-    made(np.ones(3))
-    assert reasons(made) == ["settings['n']: 1 -> 2"]
-    table[0] = 7
-    made(np.ones(3))
-    assert reasons(made) == ["table: other contents"]
-    settings["names"].append("b")
-    made(np.ones(3))
-    assert reasons(made) == ["settings['names']: ('a',) -> ('a', 'b')"]
-    shift = 2
-    made(np.ones(3))
-    assert reasons(made) == ["the variable shift: 1 -> 2"]
-
-
-def test_attributes_of_stateful_objects() -> None:
-    class Counter:
-        traced_attributes = ("count",)
-
-        def __init__(self) -> None:
-            self.count: Any = 1
-
-    counter = Counter()
+    def move() -> None:
+        nonlocal shift
+        shift = 2
 
     def f(x: Any) -> Any:
         counter.count = counter.count + 1
-        return x * counter.count
+        y = x * settings["n"] + agrad.asarray(table) + shift + len(settings["names"]) + counter.count
+        return y if optimizer.lr > 0.05 else -y
 
-    made = agrad.jit(f)
-    made(np.ones(3))
-    counter.count = 1.5
-    made(np.ones(3))
-    assert reasons(made) == ["counter.count: int -> float"]
-
-
-def test_a_rate_that_the_trace_read() -> None:
-    _, optimizer, _ = model_step()
-
-    def read(x: Any) -> Any:
-        return x * 2 if optimizer.lr > 0.05 else x
-
-    made = agrad.jit(read)
-    made(np.ones(3))
-    optimizer.lr = 0.01
-    made(np.ones(3))
-    assert reasons(made) == ["gt(optimizer.numbers, 0.05), which the trace read: True -> False"]
+    follows(
+        agrad.jit(f),
+        np.ones(3),
+        (lambda: settings.update(n=2), "settings['n']: 1 -> 2"),
+        (lambda: table.fill(7.0), "table: other contents"),
+        (lambda: settings["names"].append("b"), "settings['names']: ('a',) -> ('a', 'b')"),
+        (move, "the variable shift: 1 -> 2"),
+        (lambda: setattr(counter, "count", 1.5), "counter.count: int -> float"),
+        (lambda: setattr(optimizer, "lr", 0.01), "gt(optimizer.numbers, 0.05), which the trace read: True -> False"),
+    )
 
 
 def test_an_argument_that_is_a_captured_tensor() -> None:

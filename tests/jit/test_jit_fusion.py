@@ -16,7 +16,6 @@ from small_blocks import use_small_blocks
 import agrad
 from agrad.jit.passes.algebra import without_broadcasts
 from agrad.jit.passes.cleanup import without_dead_code
-from agrad.jit.passes.decompose import with_late_views
 from agrad.jit.passes.fusion import Group, with_groups
 from agrad.jit.program import Program, interpret
 
@@ -25,7 +24,7 @@ X, Y, B, C = (RNG.standard_normal(shape) for shape in ((6, 4), (6, 4), (4,), (6,
 Z, MASK = RNG.standard_normal((2, 3, 5, 4)), RNG.standard_normal((5, 4))
 
 
-@pytest.fixture(params=[1, 2, 9, 1 << 20])
+@pytest.fixture(params=[2, 9, 1 << 20])
 def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     use_small_blocks(monkeypatch, request.param)
 
@@ -168,24 +167,6 @@ def test_the_same_bits_at_each_call() -> None:
 # ---------------------------------------------------------------- what belongs together, and what does not
 
 
-def test_rows_that_are_longer_than_blocks_stay_out() -> None:
-    x = RNG.standard_normal((4, 40_000))
-    program = optimized(lambda x: agrad.softmax(x, axis=1), x)
-    assert names(program) == ["softmax"]
-    assert groups(optimized(lambda x: agrad.sin(x) * 2 + 1, x))
-
-
-def test_small_arrays_stay_as_they_are() -> None:
-    program = optimized(lambda x, b: agrad.softmax(agrad.gelu(x + b), axis=1), X, B)
-    assert names(program) == ["add", "gelu", "softmax"]
-
-
-def test_groups_without_rows_take_arrays_of_one_shape() -> None:
-    """As lowerings do that know no others."""
-    program = traced(lambda x, b: agrad.sum(agrad.sin(agrad.relu(x * 2 + b)) + 1, axis=0), X, B)
-    assert names(with_groups(1)(program)) == ["multiply", "add", "fused[relu sin add]", "sum"]
-
-
 @pytest.mark.parametrize("kind", ["many inputs", "many results", "a long chain"])
 def test_the_addresses_of_a_group_fit_into_the_arguments_of_a_kernel(kind: str) -> None:
     def f(xs: list[Any]) -> Any:
@@ -279,18 +260,6 @@ def test_an_operation_on_broadcasts_alone_comes_before_them() -> None:
     close(interpret(better, [X, B]), f(X, B), rtol=0)
 
 
-def test_views_come_right_before_their_first_reader() -> None:
-    def f(x: Any) -> Any:
-        y = agrad.sin(x)
-        total = agrad.reshape(agrad.sum(y, axis=0), (2, 2))
-        flat = agrad.reshape(y, (-1,))
-        return total, agrad.exp(y), agrad.cos(flat)
-
-    better = with_late_views(traced(f, X))
-    assert names(better) == ["sin", "sum", "exp", "reshape", "cos", "reshape"]
-    close(interpret(better, [X]), f(X), rtol=0)
-
-
 def test_a_view_stays_before_a_write_over_its_array() -> None:
     w = agrad.asarray(np.ones((6, 4)), requires_grad=True)
 
@@ -305,20 +274,6 @@ def test_a_view_stays_before_a_write_over_its_array() -> None:
     np.testing.assert_allclose(f(X).numpy(), np.sin(np.ones(24)))
     before = w.detach().numpy().copy()
     np.testing.assert_allclose(f(X).numpy(), np.sin(before.reshape(-1)))
-
-
-@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
-def test_a_norm_and_its_gradients_are_one_group(name: str) -> None:
-    rng = np.random.default_rng(3)
-    given = [rng.normal(size=shape) for shape in ((512, 128), (512, 128), (128,))]
-
-    def both(g: Any, *arrays: Any) -> Any:
-        y, pull = agrad.vjp(lambda x, w: getattr(agrad.nn.functional, name)(x, (128,), w), *arrays)
-        return y, *pull(g)
-
-    found = [name.partition("[")[0] for name in names(optimized(both, *given))]
-    assert [name for name in found if name != "reshape"] == ["fused rows"]
-    same_calls(both, tuple(given), rtol=0, atol=1e-12)
 
 
 # ---------------------------------------------------------------- random shapes
@@ -336,7 +291,7 @@ def chains(draw: Any) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[tupl
     return shape, operands, draw(st.lists(axes, min_size=1, max_size=3))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(chain=chains(), size=st.sampled_from([1, 3]))
 def test_random_shapes(chain: Any, size: int) -> None:
     """Operands and reductions of any axes; with what the reductions give used again where the shapes allow it."""

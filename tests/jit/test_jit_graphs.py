@@ -6,13 +6,14 @@ Where there is no GPU, CuPy runs on a CUDA of the tests' own, which keeps to the
 import gc
 import itertools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from checker import cotangents, host, outputs, random_like, raw
 from crossing import each
-from graph_steps import batch, draw, graphs_in, mlp, program_of
+from graph_steps import batch, draw, graphs_in, mlp, on_gpu, program_of
 from jit_help import close, same_calls
 from table import Case
 from test_jit import DIFFERENTIABLE
@@ -94,32 +95,82 @@ def integers(x: Any, n: Any) -> Any:
     )  # fmt: skip
 
 
-def test_searching_counting_and_integers_are_in_the_graph() -> None:
-    import cupy
-
-    calls = [(draw("float64", 4, 3) * (1 - 2 * (k % 2)), (cupy.arange(4) + k) % 3) for k in range(4)]
-    fast = same_calls(integers, *calls, rtol=0)
-    inside, between = graphs_in(fast)
-    assert any("any" in name for name in inside) and any("all" in name for name in inside)
-    assert {"argmax", "argmin", "prod", "equal", "floor_divide", "getitem"} <= set(inside)
-    assert not between
+def refused(x: Any) -> Any:
+    y = agrad.sin(x) * 2.0
+    z = agrad.linalg.inv(y @ agrad.matrix_transpose(y))  # cuSOLVER
+    return agrad.sum(agrad.concat([agrad.exp(-(z * z)), x], axis=2) * 3.0, axis=0), agrad.argmax(z, axis=1)
 
 
-def test_what_cupy_refuses_runs_between_graphs_and_says_why() -> None:
-    def f(x: Any) -> Any:
-        y = agrad.sin(x) * 2.0
-        z = agrad.linalg.inv(y @ agrad.matrix_transpose(y))  # cuSOLVER
-        return agrad.sum(agrad.concat([agrad.exp(-(z * z)), x], axis=2) * 3.0, axis=0), agrad.argmax(z, axis=1)
+def transformed(x: Any, w: Any) -> Any:
+    y = agrad.fft.fft(x)
+    return y, agrad.exp(agrad.sin(x) * w) / 3.0
 
-    x = draw("float64", 2, 3, 3)
-    fast = same_calls(f, *[(x * (k + 1),) for k in range(5)], rtol=1e-9)
-    inside, between = graphs_in(fast)
-    assert "linalg.inv" in between
-    assert {"matmul", "argmax"} <= set(inside)
-    assert any(name.startswith("fused") and "sum" in name for name in inside)
-    (line,) = [line for line in fast.lower(x).code.splitlines() if "linalg.inv(" in line]
-    assert "could not be captured: " in line
-    assert program_of(fast)._captures == 1
+
+def of_integers(x: Any) -> Any:
+    """A product of cuBLASLt's has no integers. Where a graph had its memory is free when it is computed."""
+    y = agrad.cumulative_sum(agrad.sort(x * 3 + 1, axis=0), axis=0)
+    return agrad.matmul(y, y)
+
+
+def branching(w: Any, start: Any, rows: Any) -> Any:
+    def step(h: Any, row: Any) -> Any:
+        h = agrad.cond(agrad.sum(row) > 0, lambda v: agrad.matmul(w, v) + row, lambda v: v - row, h)
+        return h, agrad.sin(h)
+
+    return agrad.scan(step, start, rows), agrad.sin(agrad.sort(start))
+
+
+def counting(w: Any, start: Any, rows: Any) -> Any:
+    counts, first = agrad.astype(w * 3, agrad.int64), agrad.astype(start, agrad.int64)
+    return agrad.scan(lambda n, row: (agrad.matmul(counts, n) + 1, n * row), first, rows), agrad.sin(agrad.sort(start))
+
+
+def loop_arguments(k: int) -> list[Any]:
+    rng = np.random.default_rng(k)
+    return on_gpu(rng.normal(size=(4, 4)) * 0.4, rng.normal(size=4), rng.normal(size=(4, 4)))
+
+
+HELD: dict[str, tuple[Any, Callable[[int], Any], str, str, list[str]]] = {
+    "searching, counting and integers": (
+        integers, lambda k: (draw("float64", 4, 3) * (1 - 2 * (k % 2)), *on_gpu((np.arange(4) + k) % 3)),
+        "any all argmax argmin prod equal floor_divide getitem", "", [],
+    ),
+    "a library that refuses a capture": (
+        refused, lambda k: (draw("float64", 2, 3, 3) * (k + 1),),
+        "matmul argmax fused sum", "linalg.inv", ["linalg.inv"],
+    ),
+    "nothing but that library": (agrad.linalg.inv, lambda k: (draw("float64", 3, 3),), "", "linalg.inv", []),
+    "results of what is not captured": (
+        transformed, lambda k: (draw("complex128", 6) + k, draw("complex128", 6)), "sin exp", "fft.fft", [],
+    ),
+    "products of integers": (
+        of_integers, lambda k: on_gpu(np.arange(9).reshape(3, 3) * 7 % 5 + k), "sort cumulative_sum", "matmul", [],
+    ),
+    "a loop with a branch": (branching, loop_arguments, "sort", "scan", []),
+    "a loop of integers": (counting, loop_arguments, "sort", "scan", []),
+}  # fmt: skip
+"""Functions and arguments of calls; what is in graphs and between them, and what a capture found out."""
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_what_graphs_hold(name: str) -> None:
+    """All results are compared at the end: they are arrays of their own."""
+    f, make, inside, between, found_out = HELD[name]
+    fast, calls = agrad.jit(f), [make(k) for k in range(6)]
+    results = [fast(*args) for args in calls]
+    for got, args in zip(results, calls, strict=True):
+        close(got, f(*args), rtol=1e-9, atol=1e-12)
+    code = fast.lower(*calls[0]).code
+    if not inside:
+        assert "without graphs: nothing in it can be captured" in code
+        return
+    for found, expected in zip(graphs_in(fast), (inside, between), strict=True):
+        assert all(part in " ".join(found) for part in expected.split())
+        assert bool(found) is bool(expected)
+    program = program_of(fast)
+    assert [i.name for i in program.reasons] == found_out
+    assert code.count("could not be captured: ") == len(found_out)
+    assert program._captures == 1
 
 
 def test_a_refused_capture_leaves_nothing_behind() -> None:
@@ -150,12 +201,6 @@ def test_a_users_operation_is_called_each_time() -> None:
         x = draw("float64", 3) + k
         np.testing.assert_allclose(host(fast(x)), np.sin(np.cos(host(x)) * 2 + 1), rtol=1e-12)
     assert next(calls) == 6  # and once while it was traced
-
-
-def test_a_program_without_anything_to_capture_stays_plain() -> None:
-    x = draw("float64", 3, 3)
-    fast = same_calls(agrad.linalg.inv, *[(x,)] * 4)
-    assert "without graphs: nothing in it can be captured" in fast.lower(x).code
 
 
 def test_segments_of_a_step() -> None:
@@ -263,38 +308,6 @@ def test_few_launches_and_large_results_are_no_graph(monkeypatch: pytest.MonkeyP
         for _ in range(4):
             np.testing.assert_allclose(host(fast(x)), host(f(x)), rtol=1e-12)
         assert sum(s.captured for s in program_of(fast).segments) == graphs_of, (f, size)
-
-
-def kept_results(f: Any, *calls: tuple[Any, ...]) -> Any:
-    """Compare the results of all calls at the end; return the jitted function."""
-    fast = agrad.jit(f)
-    held = [(fast(*args), f(*args)) for args in calls]
-    for got, right in held:
-        close(got, right)
-    return fast
-
-
-def test_results_between_graphs_are_new_arrays() -> None:
-    def f(x: Any, w: Any) -> Any:
-        y = agrad.fft.fft(x)
-        return y, agrad.exp(agrad.sin(x) * w) / 3.0
-
-    fast = kept_results(f, *[(draw("complex128", 6) + k, draw("complex128", 6)) for k in range(6)])
-    assert "fft.fft" in graphs_in(fast)[1]
-    assert not program_of(fast).reasons  # CuPy may not refuse them
-
-
-def test_results_between_graphs_do_not_lie_where_graphs_compute() -> None:
-    """The first replay, in the call that captures, gives such a result too: what a graph had there is free by then."""
-
-    def f(x: Any) -> Any:
-        y = agrad.cumulative_sum(agrad.sort(x * 3 + 1, axis=0), axis=0)
-        return agrad.matmul(y, y)  # of integers: no product of cuBLASLt's
-
-    whole = np.arange(9).reshape(3, 3) * 7 % 5
-    fast = kept_results(f, *[(agrad.asarray(whole + k, backend="cupy").raw,) for k in range(6)])
-    inside, between = graphs_in(fast)
-    assert "sort" in inside and "matmul" in between
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import host
-from graph_steps import graphs_in, program_of
+from graph_steps import graphs_in, on_gpu, program_of
 from jit_help import close, descent, same_calls
 
 import agrad
@@ -18,12 +18,6 @@ from agrad.transforms.trees import flatten
 pytestmark = [pytest.mark.needs("cupy"), pytest.mark.usefixtures("on_cupy")]
 
 Function = Callable[..., Any]
-
-
-def on_gpu(*arrays: np.ndarray) -> list[Any]:
-    import cupy
-
-    return [cupy.asarray(x) for x in arrays]
 
 
 def drawn(k: int, length: int) -> list[Any]:
@@ -197,25 +191,6 @@ def test_long_loops_stay_out(monkeypatch: pytest.MonkeyPatch) -> None:
     for length, inside in ((2, True), (9, False)):
         fast = same_calls(and_more(recurrent), *[drawn(k, length) for k in range(5)], rtol=1e-10)
         assert ("scan" in graphs_in(fast)[0]) == inside
-
-
-def branching(w: Any, start: Any, rows: Any) -> Any:
-    def step(h: Any, row: Any) -> Any:
-        h = agrad.cond(agrad.sum(row) > 0, lambda v: agrad.matmul(w, v) + row, lambda v: v - row, h)
-        return h, agrad.sin(h)
-
-    return agrad.scan(step, start, rows)
-
-
-def of_integers(w: Any, start: Any, rows: Any) -> Any:
-    counts = agrad.astype(w * 3, agrad.int64)
-    return agrad.scan(lambda n, row: (agrad.matmul(counts, n) + 1, n * row), agrad.astype(start, agrad.int64), rows)
-
-
-@pytest.mark.parametrize("f", [branching, of_integers])
-def test_a_body_that_no_graph_can_hold_runs_between_graphs(f: Function) -> None:
-    inside, between = graphs_in(same_calls(and_more(f), *[drawn(k, 4) for k in range(6)], rtol=1e-10))
-    assert "scan" in between and "sort" in inside
 
 
 def test_a_body_that_cupy_refuses_runs_between_graphs_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 from checker import assert_close, cotangents, host, outputs, random_like
 from crossing import each
-from jit_help import names, same_calls, traced
+from jit_help import names, same_calls, stages, traced
 from random_programs import outcomes_of
 from small_blocks import use_small_blocks
 from table import Case
 from test_jit import DIFFERENTIABLE
 
 import agrad
+from agrad import nn
 from agrad.jit.lower.numpy.program import lower_numpy
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.algebra import simplified, with_fewer_factors, without_broadcasts
 from agrad.jit.passes.cleanup import with_constants_folded, without_dead_code, without_repetition
+from agrad.jit.passes.decompose import with_late_views
 from agrad.jit.passes.fusion import with_groups
 from agrad.jit.program import Instruction, Program, interpret
 from agrad.registry import PRIMITIVES
@@ -68,6 +70,12 @@ def filled(x: Any) -> Any:
     return agrad.where(x > 0, x * x, agrad.full_like(x, 2.0)) + agrad.zeros_like(x)
 
 
+def late_views(x: Any) -> Any:
+    y = agrad.sin(x)
+    total, flat = agrad.reshape(agrad.sum(y, axis=0), (3, 1)), agrad.reshape(y, (-1,))
+    return total, agrad.exp(y), agrad.cos(flat)
+
+
 PASSES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Callable[[Program], Program]], str]] = {
     "dead code": (half_dead, (X,), [without_dead_code], "cos stack unstack"),
     "outputs that are used": (lambda x: agrad.linalg.qr(x)[1], (X,), [without_dead_code], "linalg.qr"),
@@ -113,6 +121,13 @@ PASSES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Callable[[Prog
         "getitem sin getitem broadcast_to cos multiply add scatter_sum",
     ),
     "fusion": (fused, (X,), [with_groups(1)], "fused[sin multiply exp add tanh sum]"),
+    "groups without rows": (  # as lowerings make them that know no others
+        lambda x, b: agrad.sum(agrad.sin(agrad.relu(x * 2 + b)) + 1, axis=0), (X, X[0]), [with_groups(1)],
+        "multiply add fused[relu sin add] sum",
+    ),
+    "views right before their first reader": (
+        late_views, (X,), [with_late_views], "sin sum exp reshape cos reshape",
+    ),
 }  # fmt: skip
 
 
@@ -124,7 +139,7 @@ def test_passes(name: str) -> None:
         better = run(better)
     assert " ".join(names(better)) == expected
     assert [np.shape(out) for out in interpret(better, args)] == [np.shape(out) for out in interpret(program, args)]
-    same(program, better, *args, exact=name not in ("fusion", "simpler operations", "slices"))
+    same(program, better, *args, exact="fused" not in expected and name not in ("simpler operations", "slices"))
     if name == "outputs that are used":
         assert [out is None for out in better.instructions[0].outputs] == [True, False]
     if name in ("filled arrays", "of one value"):
@@ -149,9 +164,54 @@ def test_constant_folding() -> None:
     same(program, better, X)
 
 
-def test_weak_numbers_keep_their_meaning() -> None:
-    """A power of a number or an integer is not simplified away where it would change the dtype."""
-    same_calls(lambda x: (x * 1, x**2, x / 1), (np.arange(4),), rtol=0)
+def squared(x: Any, g: Any) -> Any:
+    return agrad.vjp(lambda x: x**2, x)[1](g)
+
+
+def normed(norm: Callable[..., Any]) -> Callable[..., Any]:
+    def both(g: Any, *arrays: Any) -> Any:
+        y, pull = agrad.vjp(lambda x, w: norm(x, (128,), w), *arrays)
+        return y, *pull(g)
+
+    return both
+
+
+DRAWN = np.random.default_rng(3)
+NORMED = tuple(DRAWN.normal(size=shape) for shape in ((512, 128), (512, 128), (128,)))
+COMPLEX, LARGE = X * (1 + 2j), DRAWN.standard_normal((4, 40_000))
+FINAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
+    "the seed of a gradient is no factor": (
+        agrad.grad(lambda x: agrad.sum((x - 1.0) ** 2 + agrad.sin(x))), (np.ones(3),), "subtract cos multiply add",
+    ),
+    "a square's derivative is its rule": (squared, (X, X + 1), "multiply multiply"),
+    "and in single precision": (squared, (X.astype("f"), X.astype("f") + 1), "multiply multiply"),
+    "and of complex numbers": (squared, (COMPLEX, COMPLEX + 1), "multiply multiply"),
+    "where the cotangent is one number": (agrad.grad(lambda x: agrad.sum(x**2) * 3), (X,), "multiply"),  # by 6
+    "numbers that keep a dtype": (lambda x: (x * 1, x**2, x / 1), (np.arange(4),), "multiply pow divide"),
+    "rows that are longer than blocks": (
+        lambda x: agrad.softmax(x, axis=1), (LARGE,), "softmax",
+    ),
+    "such rows element by element": (
+        lambda x: agrad.sin(x) * 2 + 1, (LARGE,), "fused[sin multiply add]",
+    ),
+    "a choice between large arrays": (
+        agrad.where, (LARGE > 0, LARGE, -LARGE), "where",
+    ),
+    "small arrays": (lambda x, b: agrad.softmax(agrad.gelu(x + b), axis=1), (X, X[0]), "add gelu softmax"),
+    "layer norm and its gradients": (normed(nn.functional.layer_norm), NORMED, "fused rows"),
+    "rms norm and its gradients": (normed(nn.functional.rms_norm), NORMED, "fused rows"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FINAL)
+def test_all_passes(name: str) -> None:
+    """The instructions that are left; of groups of rows one, beside reshapes."""
+    f, args, expected = FINAL[name]
+    found = names(stages(f, *args)[-1])
+    if expected == "fused rows":
+        found = [name.partition("[")[0] for name in found if name != "reshape"]
+    assert " ".join(found) == expected
+    same_calls(f, args, rtol=1e-12, atol=1e-12)
 
 
 # ---------------------------------------------------------------- all rows, in groups of small blocks
@@ -162,7 +222,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     use_small_blocks(monkeypatch)
 
 
-@each(DIFFERENTIABLE)
+@each(DIFFERENTIABLE, least=1)
 @pytest.mark.usefixtures("small_blocks")
 def test_rows_in_groups(case: Case) -> None:
     """A chain around each row, forward and backward."""
@@ -189,9 +249,9 @@ def test_rows_in_groups(case: Case) -> None:
 def test_random_programs(pytestconfig: pytest.Config) -> None:
     """Value and gradients of random programs, in groups of small blocks, are those of the ordinary run."""
     first = 1000 * (1 + pytestconfig.getoption("--round"))
-    found = [outcome for seed in range(first, first + 60) for outcome in outcomes_of(seed, ("jit",))]
+    found = [outcome for seed in range(first, first + 30) for outcome in outcomes_of(seed, ("jit",))]
     assert [outcome for outcome in found if outcome.fails] == []
-    assert len(found) == 60
+    assert len(found) == 30
 
 
 def calls_of(function: Any, *args: Any) -> int:
@@ -211,7 +271,7 @@ def calls_of(function: Any, *args: Any) -> int:
 
 
 def test_the_work_of_a_training_step_grows_with_its_parameters_alone() -> None:
-    """Python calls of the first and of a later call: as many for each parameter of 1,000 as of 250."""
+    """Python calls of the first and of a later call: as many for each parameter of 400 as of 100."""
 
     def of(count: int) -> tuple[float, float]:
         parameters = [agrad.nn.Parameter(np.ones(8)) for _ in range(count)]
@@ -233,7 +293,7 @@ def test_the_work_of_a_training_step_grows_with_its_parameters_alone() -> None:
         return first / count, later / count
 
     of(2)  # what is found once in a process
-    few, many = of(250), of(1000)
+    few, many = of(100), of(400)
     assert many[0] < 1.1 * few[0] and many[1] < 1.1 * few[1]
 
 
@@ -254,12 +314,6 @@ def test_the_work_of_tracing_grows_with_the_program_alone() -> None:
     short, long = of(20), of(100)
     assert long < 1.1 * short
     assert long < 150
-
-
-def test_the_seed_of_a_gradient_is_no_factor() -> None:
-    """A constant of shape () that is one, as factor and as cotangent of a second power."""
-    stages = agrad.jit(agrad.grad(lambda x: agrad.sum((x - 1.0) ** 2 + agrad.sin(x)))).lower(np.ones(3)).stages
-    assert names(stages[-1][1]) == ["subtract", "cos", "multiply", "add"]
 
 
 def test_a_sum_of_slices_is_a_new_array(place: Any) -> None:

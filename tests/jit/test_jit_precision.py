@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import host
-from jit_help import descent, names, rounded
+from jit_help import descent, names, network, rounded
 from refusals import fails
 
 import agrad
-from agrad import nn, optim
+from agrad import optim
 from agrad.errors import ConfigurationError
 from agrad.jit.passes.precision import PRECISIONS
 
@@ -190,9 +190,7 @@ def test_training(backend: str, place: Any, precision: str) -> None:
     x, labels = place(draw(32, 8)), place(np.argmax(draw(32, 8)[:, :3], axis=1))
     curves = []
     for options in ({}, {"precision": precision}):
-        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
-        rng, state = np.random.default_rng(0), model.state_dict()
-        model.load_state_dict({k: rng.normal(size=v.shape).astype(v.dtype) * 0.4 for k, v in state.items()})
+        model = network(8, 16, 3, scale=0.4)
         optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         step = descent(optimizer, lambda x, labels, model=model: agrad.cross_entropy(model(x), labels))
         jitted = agrad.jit(step, **options)

@@ -2,17 +2,18 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from jit_help import close as close_leaves
-from jit_help import descent, draw, names, rounded
+from jit_help import descent, draw, names, network, rounded
 from refusals import fails
+from tensors import here
 
 import agrad
-from agrad import nn, optim
+from agrad import optim
 from agrad.jit.lower.cuda import products as cuda_products
 from agrad.jit.lower.cuda import segments as cuda_segments
 from agrad.jit.lower.cuda.epilogues import FusedEpilogue
@@ -30,13 +31,9 @@ from agrad.registry import PRIMITIVES
 
 def test_layouts() -> None:
     x = np.zeros((6, 8), np.float32)
-    assert layout(x) == Layout(False, 8)
-    assert layout(x.T) == Layout(True, 8)
-    assert layout(x[:, 2:5]) == Layout(False, 8)
-    assert layout(x[::2]) == Layout(False, 16)
-    assert layout(x[:, 2:5].T) == Layout(True, 8)
-    assert layout(x[:, ::2]) is None
-    assert layout(x[::-1]) is None
+    found = [layout(part) for part in (x, x[:, 2:5], x[::2], x.T, x[:, 2:5].T, x[:, ::2], x[::-1])]
+    rows = Layout(False, 8), Layout(False, 8), Layout(False, 16)
+    assert found == [*rows, Layout(True, 8), Layout(True, 8), None, None]
 
 
 # ------------------------------------------------------------------ products by cuBLASLt
@@ -58,6 +55,15 @@ def on_gpu(x: Any) -> Any:
 
     x = np.asarray(x)
     return cupy.asarray(x.T).T if x.flags.f_contiguous else cupy.asarray(x)
+
+
+def function_of(operation: Any, given: Sequence[Any], shape: tuple[int, ...], *dtypes: str) -> Any:
+    """Return the function of a product of such arrays, whose results have one shape."""
+    variables = [Variable(a.shape, a.dtype, type(a)) for a in given]
+    outputs = [Variable(shape, np.dtype(dtype), type(given[0])) for dtype in dtypes or ("float32",)]
+    run = product_function(Instruction(operation, tuple(variables), {}, tuple(outputs)))
+    assert run is not None
+    return run
 
 
 def close(got: Any, expected: Any, tolerance: float = 1e-5) -> None:
@@ -90,11 +96,7 @@ def in_each_layout(x: np.ndarray) -> list[Any]:
     import cupy
 
     m, n = x.shape
-    rows, columns, sparse = (
-        cupy.zeros((m, n + 3), x.dtype),
-        cupy.zeros((n, m + 2), x.dtype),
-        cupy.zeros((m, 2 * n), x.dtype),
-    )
+    rows, columns, sparse = (cupy.zeros(shape, x.dtype) for shape in ((m, n + 3), (n, m + 2), (m, 2 * n)))
     rows[:, 1 : n + 1], columns[:, 1 : m + 1], sparse[:, ::2] = on_gpu(x), on_gpu(x).T, on_gpu(x)
     return [on_gpu(x), on_gpu(np.asfortranarray(x)), rows[:, 1 : n + 1], columns[:, 1 : m + 1].T, sparse[:, ::2]]
 
@@ -152,14 +154,10 @@ def test_the_choice_of_an_algorithm_knows_how_the_addresses_are_aligned(
 def trained(backend: str, steps: int = 5) -> tuple[Any, list[np.ndarray]]:
     """Train three layers for some steps; return the program, the loss and the parameters."""
     with agrad.use_backend(backend):
-        rng = np.random.default_rng(1)
-        place = lambda x: agrad.asarray(x, backend=backend)  # noqa: E731
-        model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
-        for p in model.parameters():
-            p.data = place(rng.normal(size=p.shape).astype(np.float32)).data
+        model = network(6, 5, 4, 3, seed=1)
         optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         step = agrad.jit(descent(optimizer, lambda x, labels: agrad.cross_entropy(model(x), labels)))
-        given = place(rng.normal(size=(7, 6)).astype(np.float32)), place(np.arange(7) % 3)
+        given = here(draw("float32", 7, 6)), here(np.arange(7) % 3)
         for _ in range(steps):
             loss = step(*given)
         found = [loss.numpy(), *(p.detach().numpy() for p in model.parameters())]
@@ -225,9 +223,7 @@ def test_lack_of_memory_is_an_error_and_no_refusal(lt: Lt) -> None:
     pool = cupy.cuda.MemoryPool()
     pool.set_limit(size=1 << 16)
     x, w = cupy.ones((300, 2), np.float32), cupy.ones((2, 300), np.float32)
-    variables = [Variable(shape, np.dtype("float32"), cupy.ndarray) for shape in (x.shape, w.shape, (300, 300))]
-    run = product_function(Instruction(PRIMITIVES["matmul"], tuple(variables[:2]), {}, tuple(variables[2:])))
-    assert run is not None
+    run = function_of(PRIMITIVES["matmul"], (x, w), (300, 300))
     with (
         cupy.cuda.using_allocator(pool.malloc),
         pytest.raises(cupy.cuda.memory.OutOfMemoryError, match="Out of memory"),
@@ -252,13 +248,9 @@ def test_zero_counts_as_no_positive_result(lt: Lt, monkeypatch: pytest.MonkeyPat
         return found
 
     monkeypatch.setattr(lt, "product", with_its_mask)
-    x, w, b = (Variable(shape, np.dtype("float32"), cupy.ndarray) for shape in ((2, 3), (3, 4), (4,)))
-    outputs = Variable((2, 4), x.dtype, x.kind), Variable((2, 4), np.dtype("uint8"), x.kind)
-    run = product_function(
-        Instruction(FusedEpilogue(PRIMITIVES["linear"], relu=True, mask=True), (x, w, b), {}, outputs)
-    )
-    assert run is not None
-    _, mask = run(*[cupy.zeros(v.shape, np.float32) for v in (x, w, b)])
+    given = [cupy.zeros(shape, np.float32) for shape in ((2, 3), (3, 4), (4,))]
+    joined = FusedEpilogue(PRIMITIVES["linear"], relu=True, mask=True)
+    _, mask = function_of(joined, given, (2, 4), "float32", "uint8")(*given)
     assert mask.dtype == np.uint8
     assert not mask.any()
 
@@ -295,9 +287,8 @@ def test_a_jitted_product_is_captured_in_its_precision(lt: Lt, precision: Any, m
         given = [on_gpu(a) for a in (scale * x, w, b)]
         product, mapped = f(*given)
         exact = scale * x.astype(np.float64) @ w
-        right = (
-            exact if precision is None else (scale * rounded(x, precision)).astype(np.float64) @ rounded(w, precision)
-        )
+        narrow = precision and (scale * rounded(x, precision)).astype(np.float64) @ rounded(w, precision)
+        right = exact if narrow is None else narrow
         close(product, right, 1e-6 * scale)
         close(mapped, np.maximum(right + b, 0), 1e-6 * scale)
         assert product.dtype == np.float32
@@ -310,16 +301,11 @@ def test_a_jitted_product_is_captured_in_its_precision(lt: Lt, precision: Any, m
 
 @pytest.mark.needs("cupy")
 def test_cupys_variable_asks_for_tf32(lt: Lt, monkeypatch: pytest.MonkeyPatch) -> None:
-    import cupy
-
     x, w = draw("float32", 4, 3), draw("float32", 3, 5)
-    variables = [Variable(shape, np.dtype("float32"), cupy.ndarray) for shape in ((4, 3), (3, 5), (4, 5))]
-    product = Instruction(PRIMITIVES["matmul"], tuple(variables[:2]), {}, tuple(variables[2:]))
+    given = on_gpu(x), on_gpu(w)
     for value, right in (("0", x @ w), ("1", rounded(x, "tf32") @ rounded(w, "tf32"))):
         monkeypatch.setenv("CUPY_TF32", value)
-        run = product_function(product)
-        assert run is not None
-        close(run(on_gpu(x), on_gpu(w)), right, 1e-6)
+        close(function_of(PRIMITIVES["matmul"], given, (4, 5))(*given), right, 1e-6)
 
 
 @pytest.mark.needs("cupy")
@@ -342,8 +328,6 @@ def test_products_of_narrow_factors_by_cublas() -> None:
 @pytest.mark.needs("cupy")
 def test_narrow_products_by_cublaslt_and_by_what_it_refuses(lt: Lt) -> None:
     """With a bias and without; the second time the product is refused."""
-    import cupy
-
     x, w, b = (draw("float32", *shape) for shape in ((4, 3), (3, 5), (5,)))
     for precision in ("float16", "bfloat16"):
         way = cupy_narrow_matmul(precision)
@@ -351,11 +335,8 @@ def test_narrow_products_by_cublaslt_and_by_what_it_refuses(lt: Lt) -> None:
         right = rounded(x, precision) @ rounded(w, precision)
         for name, more, expected in (("matmul", [], right), ("linear", [on_gpu(b)], right + b)):
             given = [*factors, *more]
-            operands = tuple([Variable(a.shape, a.dtype, cupy.ndarray) for a in given])
             product = NarrowProduct(name, way.product, precision)  # type: ignore[arg-type]
-            outputs = (Variable((4, 5), np.dtype("float32"), cupy.ndarray),)
-            run = product_function(Instruction(product, operands, {}, outputs))
-            assert run is not None
+            run = function_of(product, given, (4, 5))
             close(run(*given), expected, 1e-6)
             assert not lt.refused
             settings = {"dtype": np.dtype("float32"), "tensor_float": False}

@@ -1,5 +1,6 @@
 """``agrad.jit`` of functions with state: modules, optimizers, gradients, random masks, and what it refuses."""
 
+import contextvars
 import copy
 import queue
 import threading
@@ -8,15 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import close, descent, in_threads, same_training
+from jit_help import close, descent, in_threads, same_steps, same_training
 from refusals import fails
 
 import agrad
 from agrad import nn, optim
-from agrad.errors import TracedValueError
+from agrad.errors import ConfigurationError, TracedValueError
 
 RNG = np.random.default_rng(3)
-X = RNG.standard_normal((12, 5)).astype(np.float32)
+ROWS = RNG.standard_normal((12, 5))
+X = ROWS.astype(np.float32)
 Y = RNG.integers(0, 3, 12)
 
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
@@ -133,17 +135,14 @@ def test_buffers_are_written_back() -> None:
 
         def forward(self, x: Any) -> Any:
             with agrad.no_grad():
-                self.mean[...] = 0.5 * self.mean + 0.5 * agrad.mean(agrad.asarray(x), axis=0)
+                self.mean[...] = 0.5 * self.mean + 0.5 * agrad.mean(x, axis=0)
             return x - self.mean
 
-    plain, jitted = Norm(), Norm()
-    forward = agrad.jit(jitted)
-    for scale in (1.0, 2.0, 3.0):
-        x = agrad.asarray(scale * X.astype(np.float64))
-        np.testing.assert_allclose(forward(x).numpy(), plain(x).numpy(), rtol=1e-12)
-    np.testing.assert_allclose(jitted.mean.numpy(), plain.mean.numpy(), rtol=1e-12)
+    made: list[Norm] = []
+    forward = same_steps(lambda: made.append(Norm()) or made[-1], lambda k: agrad.asarray((k + 1) * ROWS), count=3)
+    close(*[norm.mean for norm in made])
     assert forward.cache_info() == (2, 1, 64, 1)
-    assert type(jitted.mean) is agrad.Tensor
+    assert type(made[1].mean) is agrad.Tensor
 
 
 def test_replaced_layers_and_parameters_are_seen() -> None:
@@ -239,14 +238,15 @@ def test_threads_share_a_jitted_function() -> None:
 
 @pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "a scaled loss"])
 def test_a_gradient_that_is_the_parameter(name: str) -> None:
-    start, found = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32), []
-    for wrap in (lambda f: f, agrad.jit):
+    start, leaves = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32), []
+
+    def made() -> Any:
         w = agrad.asarray(start.copy(), requires_grad=True)
-        step = wrap(descent(OPTIMIZERS[name]([w]), lambda w=w: agrad.sum(w * (w.detach() * 1.0))))
-        for _ in range(4):
-            step()
-        found.append(w)
-    close(*found, rtol=1e-4, atol=1e-5)
+        leaves.append(w)
+        return descent(OPTIMIZERS[name]([w]), lambda: agrad.sum(w * (w.detach() * 1.0)))
+
+    same_steps(made, rtol=1e-4, atol=1e-5)
+    close(*leaves, rtol=1e-4, atol=1e-5)
 
 
 def test_another_thread_does_not_compute_with_state_that_is_being_traced() -> None:
@@ -310,3 +310,48 @@ def test_the_first_copy_of_an_instance_may_be_in_a_trace() -> None:
     pair.first = 2.0
     f = agrad.jit(lambda x: x * copy.copy(pair).first)
     assert [f(np.ones(1)).tolist() for _ in range(2)] == [[2.0], [2.0]] and f.cache_info().misses == 1
+
+
+# ------------------------------------------------------------------ state that a function makes itself
+
+
+def drawn(x: Any) -> Any:
+    return x * agrad.random.uniform(agrad.random.Generator(0).key(), (), dtype=x.dtype)
+
+
+def normalized(x: Any) -> Any:
+    return nn.BatchNorm1d(5)(x)
+
+
+def in_a_loop(x: Any) -> Any:
+    return agrad.fori_loop(0, 3, lambda i, h: drawn(h), x)
+
+
+@pytest.mark.parametrize("f", [drawn, normalized, in_a_loop])
+def test_objects_with_state_that_a_function_makes_are_its_own(f: Callable[[Any], Any]) -> None:
+    compiled = agrad.jit(f)
+    for x in (ROWS, 2 * ROWS):
+        np.testing.assert_allclose(
+            agrad.asarray(compiled(x)).detach(), agrad.asarray(f(x)).detach(), rtol=1e-5, atol=1e-6
+        )
+    assert compiled.cache_info().misses == 1
+    assert agrad.eval_shape(f, ROWS).shape == ROWS.shape
+
+
+@pytest.mark.parametrize(
+    ("make", "use"),
+    [
+        (lambda: agrad.asarray(1.0, requires_grad=True), lambda kept, x: kept * x),
+        (lambda: agrad.random.Generator(0), lambda kept, x: x * agrad.random.uniform(kept.key(), ())),
+    ],
+)
+def test_state_that_each_trace_replaces_unseen_ends_the_traces(make: Any, use: Any) -> None:
+    hidden = contextvars.ContextVar[Any]("hidden")
+    hidden.set(make())
+
+    def f(x: Any) -> Any:
+        kept = hidden.get()
+        hidden.set(make())
+        return use(kept, x)
+
+    fails(ConfigurationError, "creates new state each time it is traced", lambda: agrad.jit(f)(np.ones(())))

@@ -1,16 +1,20 @@
-"""CuPy's fused kernels: their guards, their text, and what they compute, on CuPy."""
+"""CuPy's fused kernels: their guards, their text, what they compute, and random programs of them."""
 
 import math
+import os
+from collections.abc import Callable
 from itertools import compress, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from checker import host
 from kernel_pairs import completed, generic
 from nvcc import ptx
-from processes import run_program
 
+import agrad
+from agrad import nn
 from agrad.backends import load
 from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
 from agrad.kernels.cupy.source import ELEMENTWISE, Elementwise, masked, row_source
@@ -94,13 +98,18 @@ def check(name: str, dtype: np.dtype, values: dict[str, np.ndarray], **options: 
     assert compared
 
 
+AXES = [((1,), 0), ((7,), 0), ((3, 10), 1), ((3, 10), 0), ((2, 5, 3), 1), ((2, 600), 1), ((300, 2), 1), ((33, 9), 1)]
+OF_X: list[tuple[str, tuple[int, ...], dict]] = [
+    *((name, (5, 7), {}) for name in ("relu", "tanh", "sigmoid")),
+    *(("gelu", (5, 7), {"approximate": approximate}) for approximate in (False, True)),
+    *((name, shape, {"axis": axis}) for name in ("softmax", "log_softmax") for shape, axis in AXES),
+]
+
+
 @pytest.mark.needs("cupy")
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("relu", {}), ("tanh", {}), ("sigmoid", {}), ("gelu", {"approximate": False}), ("gelu", {"approximate": True})],
-)
-def test_activations(dtype: np.dtype, name: str, options: dict) -> None:
-    check(name, dtype, {"x": draw(dtype, 5, 7)}, **options)
+@pytest.mark.parametrize(("name", "shape", "options"), OF_X)
+def test_activations_and_softmax(dtype: np.dtype, name: str, shape: tuple[int, ...], options: dict) -> None:
+    check(name, dtype, {"x": draw(dtype, *shape)}, **options)
 
 
 @pytest.mark.needs("cupy")
@@ -109,16 +118,6 @@ def test_activations_keep_their_form_far_out(dtype: np.dtype) -> None:
     np.testing.assert_array_equal(call("sigmoid", "forward", x), np.array([0, 0.5, 1, np.nan, 1, 0], dtype))
     zero = np.zeros_like(x)
     np.testing.assert_array_equal(call("relu", "vjp:x", x, zero), zero)
-
-
-@pytest.mark.needs("cupy")
-@pytest.mark.parametrize(
-    ("shape", "axis"),
-    [((1,), 0), ((7,), 0), ((3, 10), 1), ((3, 10), 0), ((2, 5, 3), 1), ((2, 600), 1), ((300, 2), 1), ((33, 9), 1)],
-)
-def test_softmax_and_log_softmax(dtype: np.dtype, shape: tuple, axis: int) -> None:
-    for name in ("softmax", "log_softmax"):
-        check(name, dtype, {"x": draw(dtype, *shape)}, axis=axis)
 
 
 @pytest.mark.needs("cupy")
@@ -233,113 +232,125 @@ def test_guards_leave_the_rest_to_the_generic_code() -> None:
     assert not applies("adam_update", "forward", x, x, x, x[:2])
 
 
-def update(name: str, *arrays: np.ndarray, **settings: object) -> tuple:
-    """Return the result of an update's generic code on NumPy, in double precision."""
-    wide = [a.astype(np.float64) for a in arrays]
-    return generic(name, "forward", dict(zip(PRIMITIVES[name].arrays, wide, strict=True)), **settings)
-
-
-SGD = [
-    {},
-    {"weight_decay": 0.1},
-    {"maximize": True},
-    {"momentum": 0.9},
-    {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
-    {"momentum": 0.8, "dampening": 0.3},
-    {"momentum": 0.8, "maximize": True},
+SGD = {"lr": 0.1, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "maximize": False}
+ADAM = {"rate": 0.01, "floor": 1e-6, "beta1": 0.8, "beta2": 0.95, "decay": 0.0, "shrink": None}
+UPDATES = [
+    ("sgd_update", SGD),
+    ("sgd_update", {**SGD, "weight_decay": 0.1}),
+    ("sgd_update", {**SGD, "maximize": True}),
+    ("sgd_update", {**SGD, "momentum": 0.9}),
+    ("sgd_update", {**SGD, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
+    ("sgd_update", {**SGD, "momentum": 0.8, "dampening": 0.3}),
+    ("sgd_update", {**SGD, "momentum": 0.8, "maximize": True}),
+    ("adam_update", ADAM),
+    ("adam_update", {**ADAM, "decay": 0.1}),
+    ("adam_update", {**ADAM, "shrink": 0.999}),
 ]
 
 
 @pytest.mark.needs("cupy")
 @pytest.mark.parametrize("donate", [False, True])
-@pytest.mark.parametrize("options", SGD, ids=str)
-def test_sgd_is_the_generic_code(dtype: np.dtype, options: dict, donate: bool) -> None:
-    backend = load("cupy")
-    every = {"momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "maximize": False, **options}
-    p, v = draw(dtype, 4, 3), np.zeros((4, 3), dtype)
-    on_gpu, speed = backend.from_host(p, None), backend.from_host(v, None)
-    for k in (1, 2, 3):
-        g = draw(dtype, 4, 3, k)[..., 0]
-        settings = {**every, "dampening": every["dampening"] if k > 1 else 0.0, "lr": 0.1}
-        p, v = update("sgd_update", p, g, v, donate=False, **settings)
-        given, before, old = backend.from_host(g, None), host(on_gpu), speed
-        new, speed = apply("sgd_update", "forward", on_gpu, given, speed, donate=donate, **settings)
-        np.testing.assert_array_equal(host(given), g)
-        assert backend.shares_memory(new, on_gpu) == donate
-        assert backend.shares_memory(speed, old) == (donate or not every["momentum"])
-        close(host(speed), v, dtype)
-        if not donate:
-            np.testing.assert_array_equal(host(on_gpu), before)
-        close(host(new), p, dtype)
-        on_gpu = new
-
-
-@pytest.mark.needs("cupy")
-@pytest.mark.parametrize("donate", [False, True])
-@pytest.mark.parametrize(("decay", "shrink"), [(0.0, None), (0.1, None), (0.0, 0.999)])
-def test_adam_is_the_generic_code(dtype: np.dtype, decay: float, shrink: float | None, donate: bool) -> None:
-    backend = load("cupy")
-    same = {"rate": 0.01, "floor": 1e-6, "beta1": 0.8, "beta2": 0.95, "decay": decay, "shrink": shrink}
-    state = draw(dtype, 4, 3), np.zeros((4, 3), dtype), np.zeros((4, 3), dtype)
+@pytest.mark.parametrize(("name", "options"), UPDATES)
+def test_updates_are_the_generic_code(dtype: np.dtype, name: str, options: dict, donate: bool) -> None:
+    """In double precision on NumPy."""
+    backend, names = load("cupy"), PRIMITIVES[name].arrays
+    state = [draw(dtype, 4, 3), *[np.zeros((4, 3), dtype)] * (len(names) - 2)]
     on_gpu = [backend.from_host(a, None) for a in state]
     for step in (1, 2, 3):
         g = draw(dtype, 4, 3, step)[..., 0]
-        state = update("adam_update", state[0], g, *state[1:], step=step, donate=False, **same)
-        before = [host(a) for a in on_gpu]
-        given = on_gpu[0], backend.from_host(g, None), *on_gpu[1:]
-        made = apply("adam_update", "forward", *given, step=step, donate=donate, **same)
-        for new, old, copy in zip(made, on_gpu, before, strict=True):
-            assert backend.shares_memory(new, old) == donate
+        first = {"dampening": 0.0} if step == 1 else {}
+        settings = {**options, **(first if name == "sgd_update" else {"step": step})}
+        wide = [a.astype(np.float64) for a in (state[0], g, *state[1:])]
+        state = generic(name, "forward", dict(zip(names, wide, strict=True)), donate=False, **settings)
+        before, given = [host(a) for a in on_gpu], backend.from_host(g, None)
+        made = apply(name, "forward", on_gpu[0], given, *on_gpu[1:], donate=donate, **settings)
+        np.testing.assert_array_equal(host(given), g)
+        for new, old, copy, right in zip(made, on_gpu, before, state, strict=True):
+            idle = new is made[1] and not options.get("momentum", True)
+            assert backend.shares_memory(new, old) == (donate or idle)
             if not donate:
                 np.testing.assert_array_equal(host(old), copy)
-        for new, right in zip(made, state, strict=True):
             close(host(new), right, dtype)
         on_gpu = list(made)
 
 
-TWO_DEVICES = """
-import cupy
-import numpy as np
-from agrad.backends import load
-from agrad.kernels.cupy import kernels as cupy_kernels  # noqa: F401 - the kernels are filed without CuPy too
-from agrad.registry import KERNELS
-
-load("cupy")
-second = cupy.cuda.Device(1)
-with second:
-    x = cupy.asarray(np.arange(12.0).reshape(3, 4))
-    labels = cupy.asarray(np.arange(3))
-settings = {
-    "cross_entropy_of_labels": {"ignore": None, "smoothing": 0.0, "reduction": "mean"},
-    "max_pool": {"kernel": (1, 1), "strides": (1, 1), "dilation": (1, 1)},
-    "scatter_sum": {"indices": ((...,),), "shape": (3, 4)},
-    "softmax": {"axis": 1}, "log_softmax": {"axis": 1}, "gelu": {"approximate": True},
-    "sgd_update": {"lr": 0.1, "momentum": 0.9, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0,
-                   "maximize": False, "donate": False},
-    "adam_update": {"rate": 0.1, "floor": 1e-8, "beta1": 0.9, "beta2": 0.99, "decay": 0.0, "shrink": None,
-                    "step": 1, "donate": False},
-    "linalg.over_triangle": {"upper": True},
-}
-tried = 0
-for (backend, name, part), filed in KERNELS.items():
-    if backend != "cupy" or name.startswith("random_") or part == "namespace":
-        continue
-    with second:
-        arrays = {"g_loss": labels * 1.0, "g_lse": labels * 1.0, "labels": labels, "lse": labels * 1.0, "used": x > 2}
-        arrays |= {"divisor": labels.sum() * 1.0, "weight": cupy.ones((4, 2)), "bias": cupy.ones(2)}
-        arrays |= {"x2": cupy.eye(4)} if name == "linalg.over_triangle" else {}
-        given = [arrays.get(n, x + 0) for n in filed.names]
-    assert filed.when(*given), name
-    out = filed.function(*given, **{s: v for s, v in settings.get(name, {}).items() if s in filed.settings})
-    for y in out if isinstance(out, tuple) else (out,):
-        assert y.device == second, (name, part)
-    tried += 1
-assert tried == 32, tried
-assert cupy.cuda.Device().id == 0
-"""
+# ------------------------------------------------------------------ random programs
 
 
-@pytest.mark.needs("cuda_on_cpu")
-def test_kernels_work_on_the_device_of_their_arrays() -> None:
-    """With another device current; CuPy's warning that an array lies elsewhere than the work is done is an error."""
-    run_program(TWO_DEVICES, strict=True, CUPY_ON_CPU_DEVICES="2")
+SEEDS = range(int(os.environ.get("FUSED_PROGRAMS", "12")))
+Step = Callable[[Any, Any], Any]
+"""From the state, an array of shape (rows, columns), and a weight of shape (columns, columns) to the next state."""
+
+
+def slices(rng: np.random.Generator) -> Step:
+    a, b = sorted(rng.integers(1, 5, 2))
+    parts = [(..., slice(a)), (..., slice(int(b), None)), (..., slice(None, None, -1)), (slice(0, 1),), (..., int(a))]
+    chosen = [parts[k] for k in rng.permutation(len(parts))[: rng.integers(1, 5)]]
+
+    def step(x: Any, w: Any) -> Any:
+        return x * 0.5 + sum(agrad.sum(agrad.tanh(x[index])) * (k + 1) for k, index in enumerate(chosen)) * 0.1
+
+    return step
+
+
+def windows(rng: np.random.Generator) -> Step:
+    kernel, stride = (int(n) for n in rng.integers(1, 4, 2))
+
+    def step(x: Any, w: Any) -> Any:
+        rows, columns = x.shape
+        pooled = nn.functional.max_pool2d(agrad.reshape(agrad.concat([x, x @ w], axis=0), (1, 2, rows, columns)),
+                                          (min(kernel, rows), kernel), stride)  # fmt: skip
+        return x + agrad.mean(pooled) + pooled[0, 0, 0, 0]
+
+    return step
+
+
+def chosen_by_mask(rng: np.random.Generator) -> Step:
+    limit, kind = float(rng.normal()), int(rng.integers(4))
+    inner = [agrad.log, agrad.sqrt, lambda y: 1 / y, lambda y: agrad.exp(y * 800)][kind]
+    return lambda x, w: agrad.where(x > abs(limit), agrad.tanh(inner(agrad.where(x > abs(limit), x, -x))) * x, x)
+
+
+STEPS: list[Callable[[np.random.Generator], Step]] = [
+    slices, windows, chosen_by_mask,
+    lambda rng: lambda x, w: agrad.linear(x, w, w[0]),
+    lambda rng: lambda x, w: agrad.linear(x, agrad.permute_dims(w, (1, 0)), w[:, 1]) * x,
+    lambda rng: lambda x, w: agrad.tanh(x) * agrad.sigmoid(x @ w),
+    lambda rng: lambda x, w: agrad.exp(-x * x) / (1 + w[1] ** 2),
+    lambda rng: lambda x, w: agrad.softmax(x, axis=0) + agrad.relu(x),
+    lambda rng: lambda x, w: agrad.softmax(x * w[2], axis=1) / agrad.sqrt(x * x + w[:, 0] ** 2 + 0.1),
+    lambda rng: lambda x, w: x - nn.functional.layer_norm(x, x.shape[1]),
+]  # fmt: skip
+
+
+def program(seed: int) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    rows, columns = int(rng.choice([1, 3, 8, 40])), int(rng.integers(5, 9))
+    steps = [STEPS[k](rng) for k in rng.integers(0, len(STEPS), rng.integers(2, 6))]
+    integers = rng.choice(["int64", "int32", "uint8", "int16"])
+    labels = rng.integers(0, columns, rows).astype(integers)
+    ignored = int(labels[rng.integers(rows)]) if rows > 1 and rng.random() < 0.5 else -100
+    how = {"ignore_index": ignored, "label_smoothing": float(rng.choice([0.0, 0.0, 0.1])),
+           "reduction": str(rng.choice(["mean", "sum", "none"]))}  # fmt: skip
+
+    def loss(x: Any, w: Any, labels: Any) -> Any:
+        for step in steps:
+            x = step(x, w)
+        return agrad.sum(nn.functional.cross_entropy(x, labels, **how) * 0.5) + agrad.mean(x * x) * 0.01
+
+    return loss, [rng.normal(size=(rows, columns)), rng.normal(size=(columns, columns)) / columns, labels]
+
+
+@pytest.mark.needs("cupy")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_program(seed: int) -> None:
+    loss, inputs = program(seed)
+    right = agrad.value_and_grad(loss, argnums=(0, 1))(*inputs)
+    given = [load("cupy").from_host(a, None) for a in inputs]
+    for call in (agrad.value_and_grad(loss, argnums=(0, 1)), agrad.jit(agrad.value_and_grad(loss, argnums=(0, 1)))):
+        for _ in range(2):
+            value, gradients = call(*given)
+            np.testing.assert_allclose(host(value), right[0], rtol=1e-9)
+            for mine, other in zip(gradients, right[1], strict=True):
+                np.testing.assert_allclose(host(mine), other, rtol=1e-7, atol=1e-9)
