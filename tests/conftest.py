@@ -133,15 +133,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _parametrize_with_cases(metafunc: pytest.Metafunc, pairs: list[tuple[Any, Any]], placed: bool) -> None:
-    labels = [case.name.replace(" ", "_") for _, case in pairs]
-    if not placed:
-        metafunc.parametrize("case", [case for _, case in pairs], ids=labels)
-        return
-    rows = []
-    for (backend, case), label in zip(pairs, labels, strict=True):
+    rows: dict[tuple[str, str], tuple[list[Any], Any]] = {}
+    for backend, case in pairs:
         name, marks = (backend, ()) if isinstance(backend, str) else (backend.values[0], backend.marks)
-        rows.append(pytest.param(name, case, marks=marks, id=f"{name}-{label}"))
-    metafunc.parametrize("backend,case", rows, indirect=["backend"])
+        # a library without an adapter may lack a function for some cases of a row
+        label = getattr(case, "item", case.group) if name.partition(":")[0] in EVERY else case.name
+        rows.setdefault((name, label.replace(" ", "_")), ([], marks))[0].append(case)
+    bundles = {row: crossing.Bundle(cases[0].group, tuple(cases)) for row, (cases, _) in rows.items()}
+    if placed:
+        sets = [
+            pytest.param(name, bundles[name, label], marks=marks, id=f"{name}-{label}")
+            for (name, label), (_, marks) in rows.items()
+        ]
+        metafunc.parametrize("backend,case", sets, indirect=["backend"])
+    else:
+        metafunc.parametrize("case", list(bundles.values()), ids=[label for _, label in bundles])
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ each case runs on each backend; of rows that take long over ``SLOW`` times as ma
 all backends.
 """
 
+import functools
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,22 +26,54 @@ SECOND_DEVICE = {"array_api_strict": "array_api_strict:device1"}
 
 
 class Named(Protocol):
-    """A case of a table: its name, its row's name, and True if the row takes long."""
+    """A case of a table: its name, its row's name, and True if the row takes long.
+
+    ``item``: cases of one name are one item of a test, by default those of a row.
+    """
 
     name: str
     group: str
     slow: bool
 
 
+@dataclass(frozen=True)
+class Bundle:
+    """Cases on one backend that are one item of a test: an item costs as much time as a small case."""
+
+    group: str
+    cases: tuple[Named, ...]
+
+
 def each(
     cases: Sequence[Named], *, whole: bool = False, elsewhere: bool = False, on_numpy: bool = False, least: int = LEAST
-) -> pytest.MarkDecorator:
+) -> Callable[[Callable[..., None]], Any]:
     """Run a test of ``case`` on a part of the cases, at least ``least`` of each row, or on all with ``whole``.
+
+    The cases of a row are one item.
 
     A test that has the fixture ``backend`` or ``place`` is given a backend too; with ``elsewhere`` any but NumPy, with
     ``on_numpy`` NumPy too.
     """
-    return pytest.mark.cases(tuple(cases), whole=whole, elsewhere=elsewhere, on_numpy=on_numpy, least=least)
+    mark = pytest.mark.cases(tuple(cases), whole=whole, elsewhere=elsewhere, on_numpy=on_numpy, least=least)
+
+    def marked(test: Callable[..., None]) -> Any:
+        @functools.wraps(test)
+        def run(case: Bundle, **fixtures: Any) -> None:
+            skipped = []
+            for one in case.cases:
+                try:
+                    test(case=one, **fixtures)
+                except pytest.skip.Exception as reason:
+                    skipped.append(reason)
+                except BaseException as error:
+                    error.add_note(f"case: {one.name}")
+                    raise
+            if len(skipped) == len(case.cases):
+                raise skipped[0]
+
+        return mark(run)
+
+    return marked
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +89,7 @@ class Row:
         return self.name
 
 
-def each_row(rows: Mapping[str, Any], *, elsewhere: bool = False) -> pytest.MarkDecorator:
+def each_row(rows: Mapping[str, Any], *, elsewhere: bool = False) -> Callable[[Callable[..., None]], Any]:
     """Run a test of ``case`` on all values of a table, each on one backend in a round, and on NumPy."""
     made = [Row(name, value) for name, value in rows.items()]
     return each(made, whole=True, elsewhere=elsewhere, on_numpy=not elsewhere)

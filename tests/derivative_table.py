@@ -48,8 +48,9 @@ This page lists every function of the array API standard 2025.12 and of agrad, w
 derivative in reverse mode / forward mode / second order on each backend.
 
 - On NumPy, derivatives are compared with finite differences. Second derivatives are tested as reverse over reverse,
-  forward over reverse, reverse over forward, forward over forward, and with `create_graph`.
-- On other backends, derivatives are compared with those on NumPy, second derivatives in four of these combinations.
+  forward over reverse, reverse over forward, and forward over forward.
+- On other backends, derivatives are compared with those on NumPy, second derivatives as forward over reverse, reverse
+  over forward, and with `create_graph`.
 - Second derivatives omit examples at a kink, at which only the convention is tested. The derivative of a gamma sample
   cannot be compared with finite differences.
 - The counts for CuPy are in parentheses, because it is tested on [an emulated CUDA](development/cupy.md) and not yet on

@@ -44,6 +44,10 @@ class Call:
         return f"{self.module}, slow" if self.slow else self.module
 
     @property
+    def item(self) -> str:
+        return f"{self.module} {self.label.split()[0]}"
+
+    @property
     def differentiated(self) -> tuple[int, ...]:
         """Return the positions of the inputs that a derivative is asked by."""
         return tuple(i for i, x in enumerate(self.inputs) if x.dtype.kind in "fc" and i not in self.fixed)

@@ -4,12 +4,14 @@ They accept a problem (see ``numerics``), with NumPy arrays or arrays of any bac
 random generator.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 import agrad
 from agrad.testing.numerics import (
+    WAYS,
     Arrays,
     Function,
     Seed,
@@ -30,19 +32,34 @@ from agrad.testing.numerics import (
 )
 
 
-def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
-    """Check that <g, J t> = <J^T g, t>, to rounding."""
+def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
+    """Check that <g, J t> = <J^T g, t>, to rounding, with dtypes and devices; return the gradients."""
+    values = outputs(f(*xs))
+    return _adjoint(f, xs, values, random_like(values, rng), rng)
+
+
+def _adjoint(f: Function, xs: Arrays, values: Arrays, gs: Arrays, rng: np.random.Generator) -> list[Any]:
     y, pull = agrad.vjp(f, *xs)
-    gs, vs = random_like(outputs(y), rng), random_like(xs, rng)
-    pulled = pull(cotangents(y, gs))
-    _, pushed = agrad.jvp(f, tuple(xs), tuple(vs))
-    left = sum(pairing(g, t) for g, t in zip(gs, outputs(pushed), strict=True))
+    pulled, vs = pull(cotangents(y, gs)), random_like(xs, rng)
+    at, pushed = map(outputs, agrad.jvp(f, tuple(xs), tuple(vs)))
+    for mode, found in (("vjp", outputs(y)), ("jvp", at)):
+        for value, expected in zip(found, values, strict=True):
+            check_like(value, expected, f"the value under {mode}")
+            assert_close(value, expected, f"the value under {mode}", rounding(xs))
+    for tangent, value in zip(pushed, values, strict=True):
+        check_like(tangent, value, "the tangent")
+    for i, (gradient, x) in enumerate(zip(pulled, xs, strict=True)):
+        check_like(gradient, x, f"vjp of argument {i}")
+    left = sum(pairing(g, t) for g, t in zip(gs, pushed, strict=True))
     right = sum(pairing(c, v) for c, v in zip(pulled, vs, strict=True))
-    scale = 1 + norm(gs) * norm(outputs(pushed)) + norm(pulled) * norm(vs)
+    scale = 1 + norm(gs) * norm(pushed) + norm(pulled) * norm(vs)
     assert_close(left, right, "<g, J t> = <J^T g, t>", rounding(xs), scale)
+    return list(pulled)
 
 
-def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: Arrays, seed: Seed) -> None:
+def check_second_elsewhere(
+    f: Function, xs: Arrays, on_host: Function, host_xs: Arrays, seed: Seed, ways: Iterable[str] = WAYS
+) -> None:
     """Check second derivatives on a backend against NumPy, with dtype and device."""
 
     def drawn(g: Function, at: Arrays, rng: np.random.Generator) -> tuple[Arrays, Arrays]:
@@ -50,7 +67,7 @@ def check_second_elsewhere(f: Function, xs: Arrays, on_host: Function, host_xs: 
 
     weights, vs = drawn(on_host, host_xs, seed())
     expected = agrad.jvp(slope_of(on_host, host_xs, weights), tuple(host_xs), tuple(vs))[1]
-    for way, parts in second_derivatives(f, xs, *drawn(f, xs, seed())).items():
+    for way, parts in second_derivatives(f, xs, *drawn(f, xs, seed()), ways).items():
         for i, (part, want) in enumerate(zip(parts, expected, strict=True)):
             check_like(part, xs[i], f"second order, {way}, argument {i}")
             assert_close(part, want, f"second order, {way}, argument {i}", 1e-9, 1 + norm(expected))
@@ -66,28 +83,19 @@ def check_recorded(f: Function, xs: Arrays, rng: np.random.Generator) -> None:
 
 def check_faces(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
     """Check that all ways to compute a gradient agree; return the gradients."""
-    weights = random_like(outputs(f(*xs)), rng)
+    values = outputs(f(*xs))
+    weights = random_like(values, rng)
     by_backward = gradients(f, xs, weights)
     by_grad = agrad.grad(lambda *at: weighted(f(*at), weights), argnums=tuple(range(len(xs))))(*xs)
-    y, pull = agrad.vjp(f, *xs)
-    by_vjp = pull(cotangents(y, weights))
+    by_vjp = _adjoint(f, xs, values, weights, rng)
     for i, x in enumerate(xs):
         check_like(by_backward[i], x, f"backward's gradient of argument {i}")
         check_like(by_grad[i], x, f"grad of argument {i}")
-        check_like(by_vjp[i], x, f"vjp of argument {i}")
         if isinstance(by_grad[i], agrad.Tensor):
             raise AssertionError("grad of a plain array returns a Tensor")
         assert_close(by_backward[i], by_vjp[i], f"backward and vjp, argument {i}", rounding(xs))
         assert_close(by_grad[i], by_vjp[i], f"grad and vjp, argument {i}", rounding(xs))
-    for value, expected in zip(outputs(y), outputs(f(*xs)), strict=True):
-        check_like(value, expected, "the value under vjp")
-        assert_close(value, expected, "the value under vjp", rounding(xs))
-    vs = random_like(xs, rng)
-    value, pushed = agrad.jvp(f, tuple(xs), tuple(vs))
-    for v, t in zip(outputs(value), outputs(pushed), strict=True):
-        check_like(t, v, "the tangent")
-    check_adjoint(f, xs, rng)
-    return list(by_vjp)
+    return by_vjp
 
 
 def check_read_only(f: Function, xs: Arrays, rng: np.random.Generator) -> None:

@@ -4,7 +4,7 @@ A problem is a function of only differentiable arrays, which returns an array or
 Arrays pair as Re(sum(a * b)): the convention under which the gradient of abs(z)**2 is 2 conj(z).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,7 +115,12 @@ def slope_of(f: Function, xs: Arrays, weights: Arrays) -> Function:
     return agrad.grad(lambda *at: weighted(f(*at), weights, square=True), argnums=tuple(range(len(xs))))
 
 
-def second_derivatives(f: Function, xs: Arrays, weights: Arrays, vs: Arrays) -> dict[str, list[Any]]:
+WAYS = ("reverse over reverse", "forward over reverse", "reverse over forward", "create_graph")
+
+
+def second_derivatives(
+    f: Function, xs: Arrays, weights: Arrays, vs: Arrays, ways: Iterable[str] = WAYS
+) -> dict[str, list[Any]]:
     """Return the derivative along ``vs`` of the gradient of squares, by each way."""
     every, slope = tuple(range(len(xs))), slope_of(f, xs, weights)
 
@@ -128,12 +133,13 @@ def second_derivatives(f: Function, xs: Arrays, weights: Arrays, vs: Arrays) -> 
     def pushed(*at: Any) -> Any:
         return agrad.jvp(h, at, tuple(vs))[1]
 
-    return {
-        "reverse over reverse": list(agrad.grad(along, argnums=every)(*xs)),
-        "forward over reverse": list(agrad.jvp(slope, tuple(xs), tuple(vs))[1]),
-        "reverse over forward": list(agrad.grad(pushed, argnums=every)(*xs)),
-        "create_graph": second_by_create_graph(h, xs, vs),
+    calls: dict[str, Callable[[], Any]] = {
+        "reverse over reverse": lambda: agrad.grad(along, argnums=every)(*xs),
+        "forward over reverse": lambda: agrad.jvp(slope, tuple(xs), tuple(vs))[1],
+        "reverse over forward": lambda: agrad.grad(pushed, argnums=every)(*xs),
+        "create_graph": lambda: second_by_create_graph(h, xs, vs),
     }
+    return {way: list(calls[way]()) for way in ways}
 
 
 def second_by_create_graph(h: Function, xs: Arrays, vs: Arrays) -> list[Any]:

@@ -20,7 +20,11 @@ import types
 import pytest
 from crossing import each
 
-CASES = [types.SimpleNamespace(name=f"made {i}", group="made", slow=False) for i in range(24)]
+def made(i, **more):
+    return types.SimpleNamespace(name=f"made {i}", group="made", slow=False, **more)
+
+
+CASES = [made(i, item=f"item {i}") for i in range(24)]
 
 
 @each(CASES)
@@ -29,6 +33,13 @@ def test_placed(case, backend): ...
 
 @each(CASES)
 def test_of_numpy(case): ...
+
+
+@each([made(i) for i in range(3)], whole=True)
+def test_of_a_row(case):
+    if case.name != "made 1":
+        pytest.skip("tired")
+    assert case.name == "right"
 
 
 def test_on_a_backend(backend): ...
@@ -106,6 +117,13 @@ def test_rounds_and_thorough_runs(run: Any, collected: Any) -> None:
     assert len(thorough) == 2 * 24
     assert {name.partition("-")[0] for name in thorough} == {"numpy", STRICT[1]}
     assert len(collected("test_of_numpy", "--thorough")) == 24
+
+
+def test_cases_of_a_row_are_one_item(run: Any) -> None:
+    done = run("-k", "test_of_a_row")
+    assert done.parseoutcomes()["failed"] == 1
+    assert "case: made 1" in done.stdout.str()
+    assert run("-k", "test_of_a_row", "--round", "1").parseoutcomes()["failed"] == 1
 
 
 def test_with_fewer_other_tests_take_a_part_of_their_parameters(collected: Any) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from checker import assert_close, check_like, host
 from leaves import leaf
-from refusals import fails
+from refusals import each_fails, fails
 
 import agrad
 from agrad.backends import load
@@ -254,18 +254,18 @@ LABELS = [2, 0, 1]
 LOGITS = [[0.1, 0.5, -1.0], [2.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
 
 
-@pytest.mark.parametrize(
-    ("labels", "reduction", "error", "message"),
-    [
-        ([0, 3, 1], "mean", ValueError, "from 0 to 2 for 3 classes, got 3"),
-        ([0, -1, 1], "mean", ValueError, "got -1"),
-        ([0, 1], "mean", ShapeError, r"\(3, 3\).*\(2,\)"),
-        ([0.0, 1.0, 2.0], "mean", DtypeError, "integer"),
-        (LABELS, "max", ValueError, "'mean', 'sum', 'none'"),
-    ],
-)
-def test_cross_entropy_of_wrong_labels(labels: Any, reduction: str, error: type[Exception], message: str) -> None:
-    fails(error, message, lambda: agrad.cross_entropy(leaf(LOGITS), agrad.asarray(labels), reduction=reduction))
+def of_labels(labels: Any, reduction: str = "mean") -> Any:
+    return lambda: agrad.cross_entropy(leaf(LOGITS), agrad.asarray(labels), reduction=reduction)
+
+
+def test_cross_entropy_of_wrong_labels() -> None:
+    each_fails([
+        (of_labels([0, 3, 1]), ValueError, "from 0 to 2 for 3 classes, got 3"),
+        (of_labels([0, -1, 1]), ValueError, "got -1"),
+        (of_labels([0, 1]), ShapeError, r"\(3, 3\).*\(2,\)"),
+        (of_labels([0.0, 1.0, 2.0]), DtypeError, "integer"),
+        (of_labels(LABELS, "max"), ValueError, "'mean', 'sum', 'none'"),
+    ])  # fmt: skip
 
 
 KINDS = ["bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric"]

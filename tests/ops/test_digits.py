@@ -13,16 +13,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 # NumPy's special functions are SciPy's, if it is installed
-@pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.needs("scipy")) if n.startswith("special.") else n for n in REFERENCES]
 )
-def test_against_mpmath(name: str, dtype: str) -> None:
-    x, found = errors(name, "numpy", dtype)
-    for order, off in enumerate(found, 1):
-        off = np.where(known(name, order, x), 0.0, off)
-        worst = int(np.argmax(off))
-        assert off[worst] <= BOUND[dtype], f"derivative {order} of {name} at {x[worst]}: off by {off[worst]:.1e}"
+def test_against_mpmath(name: str) -> None:
+    for dtype, bound in BOUND.items():
+        x, found = errors(name, "numpy", dtype)
+        for order, off in enumerate(found, 1):
+            off = np.where(known(name, order, x), 0.0, off)
+            worst = int(np.argmax(off))
+            assert off[worst] <= bound, f"derivative {order} of {name} at {x[worst]}, {dtype}: off by {off[worst]:.1e}"
 
 
 ELSEWHERE = {"float64": 1e-11, "float32": 2e-5}

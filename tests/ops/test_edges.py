@@ -411,6 +411,13 @@ def test_an_axis_of_length_0(dtype: str, place: Any) -> None:
     assert agrad.asarray(agrad.logsumexp(x, axis=1)).dtype == getattr(agrad, dtype)
 
 
+def test_a_convolution_of_no_images(place: Any) -> None:
+    x, w = place(np.zeros((0, 1, 3, 3))), place(np.ones((1, 1, 2, 2)))
+    assert host(agrad.nn.functional.conv2d(x, w)).shape == (0, 1, 2, 2)
+    slope = agrad.grad(lambda w: agrad.sum(agrad.nn.functional.conv2d(x, w)))(w)
+    assert_close(slope, np.zeros((1, 1, 2, 2)), "gradient", 0.0)
+
+
 # ---------------------------------------------------------------- integers, whose differences wrap around
 
 

@@ -1,5 +1,6 @@
 """Derivatives at infinities and NaN, at edges of domains and at ties: a table of what has a closed form."""
 
+import itertools
 import math
 from typing import Any
 
@@ -11,6 +12,7 @@ from table import named
 import agrad
 
 INF, NAN = math.inf, math.nan
+WIDTHS = ("float64", "float32")
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
@@ -78,14 +80,14 @@ AT_NAN: dict[str, tuple[float, float, float]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", [*LIMITS, *AT_NAN])
-def test_at_infinities_and_nan(name: str, dtype: str, place: Any) -> None:
+def test_at_infinities_and_nan(name: str, place: Any) -> None:
     points = [-INF, INF, NAN] if name in LIMITS else [NAN]
     expected = [*LIMITS.get(name, ()), AT_NAN.get(name, (NAN, NAN, NAN))]
-    for label, got in quantities(named(agrad, name), place(np.asarray(points, dtype))).items():
-        order = ("value", "first", "second").index(label.partition(",")[0])
-        assert_alike(got, [row[order] for row in expected], dtype, 0.0, f"{name}, {label}")
+    for dtype in WIDTHS:
+        for label, got in quantities(named(agrad, name), place(np.asarray(points, dtype))).items():
+            order = ("value", "first", "second").index(label.partition(",")[0])
+            assert_alike(got, [row[order] for row in expected], dtype, 0.0, f"{name}, {label}, {dtype}")
 
 
 # ---------------------------------------------------------------- edges of one argument, zeros of both signs
@@ -107,15 +109,15 @@ EDGES: dict[str, tuple[list[float], list[float]]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", EDGES)
-def test_first_derivatives_at_edges_of_the_domain(name: str, dtype: str, place: Any) -> None:
+def test_first_derivatives_at_edges_of_the_domain(name: str, place: Any) -> None:
     points, expected = EDGES[name]
     function = named(agrad, name)
     f = (lambda x: function(x, 2.0)) if name == "special.xlogy" else function
-    found = quantities(f, place(np.asarray(points, dtype)))
-    for label in ("first", "first, forward"):
-        assert_alike(found[label], expected, dtype, 0.0, f"{name}, {label}")
+    for dtype in WIDTHS:
+        found = quantities(f, place(np.asarray(points, dtype)))
+        for label in ("first", "first, forward"):
+            assert_alike(found[label], expected, dtype, 0.0, f"{name}, {label}, {dtype}")
 
 
 # ---------------------------------------------------------------- two arguments
@@ -172,7 +174,7 @@ BINARY: dict[str, list[tuple[tuple[float, float], tuple[float, float]]]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", WIDTHS)
 @pytest.mark.parametrize("name", BINARY)
 def test_two_arguments(name: str, dtype: str, place: Any, backend: str) -> None:
     rows = BINARY[name]
@@ -244,12 +246,11 @@ REDUCTIONS: dict[str, list[tuple[list[float], list[float]]]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_reductions(name: str, dtype: str, place: Any) -> None:
+def test_reductions(name: str, place: Any) -> None:
     f = named(agrad, name)
     wide = {"cumulative_sum": agrad.sum, "cumulative_prod": agrad.sum}.get(name, lambda y: y)
-    for values, expected in REDUCTIONS[name]:
+    for (values, expected), dtype in itertools.product(REDUCTIONS[name], WIDTHS):
         values = [v if dtype == "float32" or not 1e20 < abs(v) < INF else v * 1e130 for v in values]
         x = place(np.asarray(values, dtype))
         found = agrad.grad(lambda x: wide(f(x)))(x)
@@ -311,7 +312,7 @@ LOGITS: dict[str, tuple[list[float], list[float]]] = {
 ROWS = [(logits, softmax, k) for logits, softmax in LOGITS.values() for k in range(3)]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", WIDTHS)
 def test_cross_entropy(dtype: str, place: Any) -> None:
     """The value, the gradient p - onehot and the Hessian diag(p) - p p^T, as PyTorch and JAX have them."""
     x, labels = place(np.asarray([row[0] for row in ROWS], dtype)), place(np.asarray([row[2] for row in ROWS]))

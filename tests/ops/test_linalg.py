@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from cases_more import adjugate
 from checker import assert_close, check_adjoint, check_like, gradients, host, random_like
-from refusals import fails
+from refusals import each_fails, fails
 
 import agrad
 from agrad.backends import load
-from agrad.errors import MissingFunctionError, OperandError, ShapeError
+from agrad.errors import IndexRangeError, MissingFunctionError, OperandError, ShapeError
 
 ORDERS = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
 
@@ -203,9 +203,6 @@ def test_second_derivatives_of_det_of_a_nan(place: Any) -> None:
     assert_close(found[0], host(agrad.hessian(agrad.linalg.det)(x[0, ...])), "the other member", 1e-15)
 
 
-# ---------------------------------------------------------------- another implementation
-
-
 # ---------------------------------------------------------------- errors
 
 WRONG: dict[str, tuple[type[Exception], str, Any]] = {
@@ -238,7 +235,7 @@ WRONG: dict[str, tuple[type[Exception], str, Any]] = {
     "a number": (OperandError, "float", lambda: agrad.linalg.det(2.0)),
     "fft of a length": (ShapeError, "n must be at least 1", lambda: agrad.fft.fft(np.ones(3) + 0j, n=0)),
     "fft of no axis": (ShapeError, "at least 1 axis", lambda: agrad.fft.fft(np.ones(()) + 0j)),
-    "fft along no axis": (IndexError, "axis 2", lambda: agrad.fft.fft(np.ones(3) + 0j, axis=2)),
+    "fft along no axis": (IndexRangeError, "axis 2", lambda: agrad.fft.fft(np.ones(3) + 0j, axis=2)),
     "another norm": (OperandError, "'none'", lambda: agrad.fft.rfft(np.ones(3), norm="none")),
     "irfft of one": (ShapeError, "n must be at least 1", lambda: agrad.fft.irfft(np.ones(1) + 0j)),
     "lengths for axes": (ShapeError, "1 lengths", lambda: agrad.fft.fftn(np.ones((2, 2)) + 0j, s=(2,), axes=(0, 1))),
@@ -247,12 +244,8 @@ WRONG: dict[str, tuple[type[Exception], str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_bad_input_is_refused(what: str) -> None:
-    kind, text, call = WRONG[what]
-    with pytest.raises(kind, match=text) as caught:
-        call()
-    assert isinstance(caught.value, agrad.errors.AgradError)
+def test_bad_input_is_refused() -> None:
+    each_fails((call, error, text) for error, text, call in WRONG.values())
 
 
 # ---------------------------------------------------------------- frequencies

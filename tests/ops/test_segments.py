@@ -1,10 +1,11 @@
 """Segments and the greatest elements: edges, traced ids, errors, and what other libraries compute."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from refusals import fails
+from refusals import each_fails, fails
 from tensors import all_equal
 
 import agrad
@@ -112,22 +113,22 @@ def test_topk_of_recorded_mapped_and_traced_arrays(place: Any) -> None:
 X = np.ones((3, 2))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ((X, [0, 1], 2), ShapeError, r"one id for each element .* values of shape \(3, 2\), got shape \(2,\)"),
-        ((X, np.zeros((3, 1), int), 2), ShapeError, "one id for each element"),
-        ((np.ones(()), np.zeros((), int), 2), ShapeError, "one id for each element"),
-        ((X, [0.0, 1.0, 1.0], 2), DtypeError, "integer"),
-        ((X, [True, False, True], 2), DtypeError, "ids must be integers, got bool"),
-        ((X > 0, [0, 1, 0], 2), DtypeError, "values must be numeric, got bool"),
-        ((X, [0, 1, 0], -1), OperandError, "must not be negative, got -1"),
-        ((X, [0, 1, 0], 1.5), TypeError, "float"),
-    ],
-)
-def test_errors_of_segments(name: str, arguments: Any, error: Any, message: str) -> None:
-    fails(error, message, lambda: getattr(agrad, name)(*arguments))
+WRONG: list[tuple[tuple[Any, ...], type[Exception], str]] = [
+    ((X, [0, 1], 2), ShapeError, r"one id for each element .* values of shape \(3, 2\), got shape \(2,\)"),
+    ((X, np.zeros((3, 1), int), 2), ShapeError, "one id for each element"),
+    ((np.ones(()), np.zeros((), int), 2), ShapeError, "one id for each element"),
+    ((X, [0.0, 1.0, 1.0], 2), DtypeError, "integer"),
+    ((X, [True, False, True], 2), DtypeError, "ids must be integers, got bool"),
+    ((X > 0, [0, 1, 0], 2), DtypeError, "values must be numeric, got bool"),
+    ((X, [0, 1, 0], -1), OperandError, "must not be negative, got -1"),
+    ((X, [0, 1, 0], 1.5), TypeError, "float"),
+]
+
+
+def test_errors_of_segments() -> None:
+    for name in NAMES:
+        f = getattr(agrad, name)
+        each_fails((partial(f, *at), error, message) for at, error, message in WRONG)
 
 
 @pytest.mark.needs("torch")

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import fails
+from refusals import each_fails
 
 import agrad
 from agrad.errors import OperandError, ShapeError
@@ -86,15 +86,14 @@ def test_numpys_scalars_in_a_sequence(backend: str, place: Any) -> None:
     np.testing.assert_array_equal(found.numpy(), [1.0, 2.5])
 
 
-@pytest.mark.parametrize(
-    ("nested", "error", "message"),
-    [
-        (lambda a: [[a, a], [a]], ShapeError, r"the same shape, got \(2,\) and \(1,\)"),
-        (lambda a: [[a], 2.0], ShapeError, r"the same shape, got \(1,\) and \(\)"),
-        (lambda a: [a, []], ShapeError, "at least one array"),
-        (lambda a: [a, None], OperandError, "must contain only numbers and Tensors, got NoneType"),
-        (lambda a: ["a", a], OperandError, "must contain only numbers and Tensors, got str"),
-    ],
-)
-def test_what_is_no_array(nested: Any, error: Any, message: str) -> None:
-    fails(error, message, lambda: agrad.asarray(nested(agrad.asarray(1.0, requires_grad=True))))
+NO_ARRAYS: list[tuple[Any, type[Exception], str]] = [
+    (lambda a: agrad.asarray([[a, a], [a]]), ShapeError, r"the same shape, got \(2,\) and \(1,\)"),
+    (lambda a: agrad.asarray([[a], 2.0]), ShapeError, r"the same shape, got \(1,\) and \(\)"),
+    (lambda a: agrad.asarray([a, []]), ShapeError, "at least one array"),
+    (lambda a: agrad.asarray([a, None]), OperandError, "must contain only numbers and Tensors, got NoneType"),
+    (lambda a: agrad.asarray(["a", a]), OperandError, "must contain only numbers and Tensors, got str"),
+]
+
+
+def test_what_is_no_array() -> None:
+    each_fails(NO_ARRAYS, agrad.asarray(1.0, requires_grad=True))

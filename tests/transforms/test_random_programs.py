@@ -21,11 +21,11 @@ from small_blocks import use_small_blocks
 
 import agrad
 
-SEEDS, PIECES = int(os.environ.get("RANDOM_PROGRAMS", "280")), 14
+SEEDS, PIECES = int(os.environ.get("RANDOM_PROGRAMS", "196")), 14
 WITH_SCIPY = [pytest.param(piece, marks=pytest.mark.needs("scipy")) for piece in range(4, PIECES)]
 """Pieces of the seeds for which the operations of SciPy are needed. The others run without it, too."""
 MOST_UNDECIDED = 0.01
-STEPS, FEW_STEPS = 80, 3
+STEPS, FEW_STEPS = 50, 3
 """The seeds of training steps on NumPy, and on libraries that compile each operation."""
 
 

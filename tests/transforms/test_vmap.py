@@ -1,5 +1,6 @@
 """``vmap``: axes, containers, chunks, what it composes with, and what it refuses. The table is in test_vmap_cases."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -33,12 +34,11 @@ def affine(w: Any, b: Any, x: Any) -> Any:
 # ---------------------------------------------------------------- axes
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
-@pytest.mark.parametrize("out", [0, 1, 2, -1, -2, -3])
-def test_any_axis_in_and_out(axis: int, out: int, place: Any) -> None:
+def test_any_axis_in_and_out(place: Any) -> None:
     x = draw(2, 3, 4)
-    got = agrad.vmap(lambda a: agrad.sin(a) + a, in_axes=axis, out_axes=out)(place(x))
-    assert_close(got, np.moveaxis(np.sin(x) + x, axis, out), "moved")
+    for axis, out in itertools.product(range(-3, 3), repeat=2):
+        got = agrad.vmap(lambda a: agrad.sin(a) + a, in_axes=axis, out_axes=out)(place(x))
+        assert_close(got, np.moveaxis(np.sin(x) + x, axis, out), f"{axis} to {out}")
 
 
 def test_arguments_share_or_map() -> None:

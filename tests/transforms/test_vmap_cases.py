@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cases import CASES
 from checker import outputs
-from crossing import each
+from crossing import each, turn
 from modes import Function, check_mapped, compare, is_inexact, loop
 from table import Case, Input
 
@@ -87,21 +87,19 @@ def refused(case: Case, arguments: list[Any], mapped: tuple[bool, ...]) -> bool:
     return case.row.primitive == "repeat" and mapped[-1]
 
 
-def two_maps(case: Case) -> bool:
-    """Whether two arrays are arguments and any of them may be mapped."""
-    arguments = drawn(case, 1)
-    arrays = [a for a in arguments if isinstance(a, list)]
-    return len(arrays) == 2 and not any(refused(case, arguments, way) for way in ways(arguments))
-
-
 def test_every_primitive_has_a_batching_rule() -> None:
     assert not [name for name, made in PRIMITIVES.items() if made.batching is None]
 
 
 @each(CASES)
-def test_mapped_is_the_loop(case: Case, place: Any) -> None:
-    """Each array argument alone, and all; values, a map inside a map, and derivatives inside and around a map."""
+def test_mapped_is_the_loop(case: Case, place: Any, pytestconfig: pytest.Config) -> None:
+    """Each array argument alone, and all; values, a map inside a map, and derivatives inside and around a map.
+
+    Derivatives of all mapped, and of one alone in turn.
+    """
     arguments = drawn(case, MEMBERS)
+    *single, every = ways(arguments) or [()]
+    by_turn = turn(f"{case.name} {pytestconfig.getoption('--round')}", 0, max(len(single), 1))
     for mapped in ways(arguments):
         given = together(arguments, mapped, place)
         if refused(case, arguments, mapped):
@@ -110,18 +108,13 @@ def test_mapped_is_the_loop(case: Case, place: Any) -> None:
             ):
                 agrad.vmap(case.call, in_axes=axes(mapped))(*given)
             continue
-        how = {"derivatives": case in FILLED, "argnums": case.places, "jitted": False}
-        how["nested"] = mapped == ways(arguments)[-1]
+        derivatives = case in FILLED and (mapped == every or single.index(mapped) == by_turn)
+        how = {"derivatives": derivatives, "argnums": case.places, "jitted": False, "nested": mapped == every}
         check_mapped(spread(case.call, place), given, axes(mapped), values=1e-11, tolerance=1e-9, **how)
-        got = agrad.vmap(case.call, in_axes=axes(mapped))(*given)
-        assert not any(isinstance(part, agrad.Tensor) for part in outputs(got))
-
-
-@each([case for case in CASES if two_maps(case)])
-def test_each_argument_is_mapped_by_another_map(case: Case, place: Any) -> None:
-    arguments = drawn(case, MEMBERS)
-    outer, inner = (i for i, a in enumerate(arguments) if isinstance(a, list))
-    by_inner, by_outer = (tuple(0 if i == at else None for i in range(len(arguments))) for at in (inner, outer))
-    given = together(arguments, tuple(i in (inner, outer) for i in range(len(arguments))), place)
-    f = agrad.vmap(case.call, in_axes=by_inner)
-    compare(agrad.vmap(f, in_axes=by_outer)(*given), loop(f, given, by_outer), "a map of each argument", 1e-11)
+        if mapped == every:
+            got = agrad.vmap(case.call, in_axes=axes(mapped))(*given)
+            assert not any(isinstance(part, agrad.Tensor) for part in outputs(got))
+    if len(single) == 2 and not any(refused(case, arguments, mapped) for mapped in (*single, every)):
+        by_outer, by_inner = map(axes, single)
+        f = agrad.vmap(case.call, in_axes=by_inner)
+        compare(agrad.vmap(f, in_axes=by_outer)(*given), loop(f, given, by_outer), "a map of each argument", 1e-11)

@@ -1,5 +1,6 @@
 """Writes inside a mapped function: each batch element is written to as alone, and nothing is left behind."""
 
+import gc
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,12 @@ import agrad
 from agrad.errors import TracedValueError
 
 X = np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_objects() -> None:
+    """Keep what earlier tests made out of the collections of garbage with which ``vmap`` finds Tensors of cycles."""
+    gc.freeze()
 
 
 def elements(c: Any) -> Any:
@@ -247,12 +254,9 @@ SEEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("axis", "order"), [(0, "C"), (1, "C"), (2, "C"), (1, "F"), (2, "moved")])
 @pytest.mark.parametrize("made", MADE)
-def test_a_write_to_a_view_is_as_alone(made: str, axis: int, order: str, place: Any) -> None:
+def test_a_write_to_a_view_is_as_alone(made: str, place: Any) -> None:
     """Writes to an element, at a mask and to everything, through each view in turn."""
-    moved = np.moveaxis(CUBE, 0, axis)
-    x = agrad.asarray(place(moved if order == "moved" else np.array(moved, order=order)))
 
     def f(c: Any) -> Any:
         found = []
@@ -268,9 +272,13 @@ def test_a_write_to_a_view_is_as_alone(made: str, axis: int, order: str, place: 
             found += [y * 1.0, view * 1.0, c * 1.0]
         return found
 
-    front = agrad.moveaxis(x, axis, 0)
-    alone = [f(front[(i, ...)].detach()) for i in range(2)]
-    compare(agrad.vmap(f, in_axes=axis)(x), [agrad.stack(list(parts)) for parts in zip(*alone, strict=True)], made, 0.0)
+    for axis, order in ((0, "C"), (1, "C"), (2, "C"), (1, "F"), (2, "moved")):
+        moved = np.moveaxis(CUBE, 0, axis)
+        x = agrad.asarray(place(moved if order == "moved" else np.array(moved, order=order)))
+        front = agrad.moveaxis(x, axis, 0)
+        alone = [[host(part) for part in f(front[(i, ...)].detach())] for i in range(2)]
+        expected = [np.stack(parts) for parts in zip(*alone, strict=True)]
+        compare(agrad.vmap(f, in_axes=axis)(x), expected, f"{made}, axis {axis}, {order}", 0.0)
 
 
 POINTS: dict[str, Any] = {
