@@ -124,17 +124,17 @@ def test_pages_open_without_an_error(pages: dict[str, Page], server: str, tab: A
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.on("request", lambda request: None if request.url.startswith(inside) else errors.append(request.url))
     tab.on("response", lambda response: None if response.status < 400 else errors.append(response.url))
-    found = []
+    wide_screen, narrow = ({"width": width, "height": 800} for width in (1280, 400))
+    found, wide = [], []
     for name in opened:
+        tab.set_viewport_size(wide_screen)
         tab.goto(server + name)
+        if name not in generated and name != "index.html":
+            # a page is wider than a narrow screen only where something in it does not scroll by itself
+            tab.set_viewport_size(narrow)
+            if tab.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+                wide.append(name)
         found += [f"{name}: {error}" for error in errors]
         errors.clear()
-    # a page is wider than a narrow screen only where something in it does not scroll by itself
-    tab.set_viewport_size({"width": 400, "height": 800})
-    wide = []
-    for name in [name for name in opened if name not in generated and name != "index.html"]:
-        tab.goto(server + name)
-        if tab.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
-            wide.append(name)
     assert not found
     assert not wide
