@@ -57,9 +57,10 @@ def _like_numpys(name: str) -> Callable[..., Any]:
 
 
 class UfuncProtocol(property):
-    """``__array_ufunc__``, which NumPy reads from the class and calls with the operand.
+    """``__array_ufunc__``, which NumPy reads from the class of an operand.
 
-    CuPy reads it from the operand. None there lets its operators defer to a Tensor whose memory they could read.
+    NumPy calls it with the operand. CuPy reads it from the operand. None there lets its operators defer to a Tensor
+    whose memory they could read.
     """
 
     def __call__(self, operand: Any, ufunc: Any, method: str, /, *inputs: Any, **settings: Any) -> Any:

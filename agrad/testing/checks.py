@@ -33,7 +33,10 @@ from agrad.testing.numerics import (
 
 
 def check_adjoint(f: Function, xs: Arrays, rng: np.random.Generator) -> list[Any]:
-    """Check that <g, J t> = <J^T g, t>, to rounding, with dtypes and devices; return the gradients."""
+    """Check that <g, J t> = <J^T g, t>, to rounding; return the gradients.
+
+    Values, dtypes and devices are checked too.
+    """
     values = outputs(f(*xs))
     return _adjoint(f, xs, values, random_like(values, rng), rng)
 

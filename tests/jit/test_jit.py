@@ -57,8 +57,7 @@ def of_arrays(case: Case, place: Any) -> tuple[Any, list[Any]]:
     return f, [args[i] for i in arrays]
 
 
-@each(CONSTANT)
-def test_value(case: Case, place: Any) -> None:
+def check_value(case: Case, place: Any) -> None:
     f, given = of_arrays(case, place)
     jitted = agrad.jit(f)
     expected = outputs(f(*given))
@@ -72,6 +71,11 @@ def test_value(case: Case, place: Any) -> None:
     assert all(isinstance(t, agrad.Tensor) and t.level.id == 0 for t in tensors)
 
 
+@each(CONSTANT)
+def test_value(case: Case, place: Any) -> None:
+    check_value(case, place)
+
+
 MASKED = ("setitem mask", "scatter_add mask")
 """Rows with a mask that is no argument: on CuPy such an array is read at each call, as its content is not compared.
 
@@ -82,7 +86,7 @@ The cotangent of an array that is written at the mask is an index by it; a numbe
 @each(DIFFERENTIABLE)
 def test_value_and_gradients(case: Case, place: Any) -> None:
     """The pullback inside a jitted function, and that of a jitted function, are the ordinary one."""
-    test_value(case, place)
+    check_value(case, place)
     f, xs = case.problem(place)
     gs = random_like(outputs(f(*xs)), case.rng())
 

@@ -1,5 +1,6 @@
 """NumPy kernels of operations and rules, compared with the generic code that they replace."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -133,13 +134,14 @@ def test_the_greater_of_a_number(name: str, number: float, dtype: Any) -> None:
 @pytest.mark.parametrize("name", [*PAIRS, "copysign", "between"])
 def test_a_cotangent_may_be_one_number(name: str, dtype: Any) -> None:
     """As in compiled programs, for arrays of one block and of several."""
-    for given, how in arguments(name, dtype):
-        values = completed(name, given, **how)
-        for part in [part for part in rules_of(name) if part != "forward"]:
-            g = dtype(0.7)
-            found = filed(name, part, {**values, "g": g}, **how)
-            assert found.dtype == dtype
-            close(found, filed(name, part, {**values, "g": np.full(values["g"].shape, g)}, **how))
+    rows = [(completed(name, given, **how), how) for given, how in arguments(name, dtype)]
+    pulled = [part for part in rules_of(name) if part != "forward"]
+    assert rows and pulled
+    for (values, how), part in itertools.product(rows, pulled):
+        g = dtype(0.7)
+        found = filed(name, part, {**values, "g": g}, **how)
+        assert found.dtype == dtype
+        close(found, filed(name, part, {**values, "g": np.full(values["g"].shape, g)}, **how))
 
 
 X = np.ones((2, 2000))
