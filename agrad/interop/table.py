@@ -62,7 +62,7 @@ def _parameters(name: str, function: Any, taken: tuple[str, ...]) -> dict[str, A
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a C function without a signature
-        out = {"dot": 2, "concatenate": 2}.get(name, len(taken))
+        out = {"dot": 2, "concatenate": 2, "concat": 2}.get(name, len(taken))
         return dict.fromkeys((*taken[:out], "out", *taken[out:], *_IGNORED))
     unnamed = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
     names = (*taken[:unnamed], *(p.name for p in parameters[len(taken[:unnamed]) :]))

@@ -230,8 +230,8 @@ def _target(function: Function) -> int | None:
         return 0
     try:
         names = list(inspect.signature(function).parameters)
-    except ValueError:  # a function without a signature
-        return None
+    except ValueError:  # a C function of an older NumPy
+        names = list((function in FUNCTIONS and FUNCTIONS[function].parameters) or ())
     return names.index("out") if "out" in names else None
 
 
