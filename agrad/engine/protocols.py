@@ -97,7 +97,7 @@ class NumPyOperand:
         asker = sys._getframe(1).f_back
         return 0 if asker is not None and asker.f_code.co_name == "_inplace_method" else 5000
 
-    __array_ufunc__ = UfuncProtocol(_ufuncs_of)
+    __array_ufunc__: UfuncProtocol = UfuncProtocol(_ufuncs_of)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Compute any other NumPy function on Tensors."""
