@@ -9,6 +9,7 @@ from agrad.control.steps import (
     Counts,
     Loop,
     Step,
+    computed,
     mapped_carry,
     may_raise,
     numpy_loop,
@@ -53,13 +54,13 @@ class While(Loop):
         body = Step(self.program, counts, kind) if steps is None else None
 
         def loop(*operands: Any) -> tuple[Any, ...]:
-            fixed, carry, _ = counts.split(operands)
-            for_condition = list(condition.first(fixed))
+            fixed, carry, _ = counts.split(computed(operands))
+            for_condition = computed(condition.first(fixed))
             fresh: Sequence[int] = ()
             if body is not None:
-                for_body = list(body.first(fixed))
+                for_body = computed(body.first(fixed))
                 while bool(condition.run([*for_condition, *carry])[0]):
-                    carry = list(body.run([*for_body, *carry]))
+                    carry = computed(body.run([*for_body, *carry]))
             elif steps is not None and bool(condition.run([*for_condition, *carry])[0]):
                 carry, fresh = steps(operands)
             return tuple([apart_by_rows(x, () if k in fresh else shared) for k, x in enumerate(carry)])

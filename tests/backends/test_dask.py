@@ -220,3 +220,15 @@ def test_tensors_in_blocks_of_dask_raise() -> None:
     with pytest.raises(TypeError, match="Tensor"):  # outside of transforms the error is Dask's own
         da.map_overlap(np.sin, x, depth=1)
     assert da.map_blocks(np.sin, x.raw).shape == (60, 4)
+
+
+def test_a_traced_loop_computes_each_step_once() -> None:
+    """The graph of a condition does not contain the steps before it."""
+    W = 2 * np.eye(4)[::-1]
+    w = in_chunks(W, 2, 2)
+    doubled = agrad.jit(lambda x: agrad.while_loop(lambda v: agrad.sum(v) < 1e3, lambda v: agrad.matmul(w, v), x))
+    with computations() as seen:
+        found = doubled(in_chunks(np.ones(4), 2))
+    assert len(seen) > 8
+    assert max(seen) == max(seen[:4])
+    np.testing.assert_array_equal(found.compute(), np.full(4, 256.0))
