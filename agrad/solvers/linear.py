@@ -163,9 +163,10 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
     length = int(b.shape[0])
     while True:
         x, r = _residual(a, b, x)
-        x, r, size = computed(x, r, norm(r))
+        size = norm(r)
+        x, r, size, going = computed(x, r, size, size > tolerance)
         applied += 1
-        if applied >= maxiter or not anywhere(size > tolerance):
+        if applied >= maxiter or not anywhere(going):
             return x, size, applied
         basis = [_over(r, size)]
         rotations: list[tuple[Any, Any]] = []
@@ -201,9 +202,12 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
             columns.append(column)
             right.append(-s * right[-1])
             right[-2] = c * right[-2]
-            basis[-1], right[-2], right[-1], c, s, *column[:] = computed(basis[-1], *right[-2:], c, s, *column)
+            going = abs(right[-1]) > tolerance
+            going, c, s, basis[-1], right[-2], right[-1], *column[:] = computed(
+                going, c, s, basis[-1], *right[-2:], *column
+            )
             rotations.append((c, s))
-            if applied >= maxiter or not anywhere(abs(right[-1]) > tolerance):
+            if applied >= maxiter or not anywhere(going):
                 break
         weights: list[Any] = [None] * len(columns)
         for i in reversed(range(len(columns))):
