@@ -15,6 +15,7 @@ import array_api_compat.dask.array as compat
 import dask
 import dask.array as da
 import numpy as np
+from dask.base import tokenize
 
 from agrad.backends.base import file_forms
 from agrad.backends.generic import of_namespace
@@ -268,6 +269,20 @@ def triu(x: da.Array, /, *, k: int = 0) -> da.Array:
     return da.where(da.tri(*x.shape[-2:], k=k - 1, dtype=bool), 0, x)
 
 
+def _filled_like(name: str) -> Callable[..., Any]:
+    """Return ``zeros_like`` or ``ones_like`` with a name of shape and dtype.
+
+    For a name, Dask would pickle its own function, which needs more time than an operation.
+    """
+    function = getattr(compat, name)
+
+    def like(x: da.Array, /, *, dtype: Any = None, device: Any = None) -> da.Array:
+        dtype = x.dtype if dtype is None else np.dtype(dtype)
+        return function(x, dtype=dtype, device=device, name=f"{name}-{tokenize(x.chunks, dtype)}")
+
+    return like
+
+
 _TALL: dict[str, dict[str, Any]] = {"qr": {}, "svd": {"full_matrices": False}, "svdvals": {}}
 
 
@@ -407,6 +422,7 @@ BACKEND = of_namespace(
         **{function.__name__: function for function in _OWN},
         **{name: _computed(name) for name in _COMPUTED},
         **{name: _extreme(name) for name in ("max", "min")},
+        **{name: _filled_like(name) for name in ("zeros_like", "ones_like")},
         "special": SpecialWords(_special_functions, _in_double),
         "float16": np.float16,
         "fft": {n: _transform(n) for n in dir(compat.fft) if n.endswith(("fft", "fftn"))},

@@ -232,3 +232,15 @@ def test_a_traced_loop_computes_each_step_once() -> None:
     assert len(seen) > 8
     assert max(seen) == max(seen[:4])
     np.testing.assert_array_equal(found.compute(), np.full(4, 256.0))
+
+
+def test_the_names_of_zeros_and_ones_need_no_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
+    cloudpickle = pytest.importorskip("cloudpickle")
+    pickled, dumps = [], cloudpickle.dumps
+    monkeypatch.setattr(cloudpickle, "dumps", lambda *args, **options: pickled.append(args) or dumps(*args, **options))
+    x = agrad.asarray(in_chunks(ROWS, 20, 4))
+    made = [agrad.zeros_like(x), agrad.ones_like(x), agrad.zeros_like(x, dtype=agrad.int64), agrad.zeros_like(x[:20])]
+    assert not pickled
+    assert len({y.raw.name for y in made}) == 4
+    assert [y.dtype for y in made] == [x.dtype, x.dtype, np.int64, x.dtype]
+    assert [y.numpy().sum() for y in made] == [0, ROWS.size, 0, 0]
