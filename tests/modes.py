@@ -138,14 +138,28 @@ def check_same(
 
 
 def check_traced(
-    f: Function, xs: Arrays, modes: Iterable[str] = (*DERIVATIVES, *MAPS), tolerance: float = 1e-10
+    f: Function,
+    xs: Arrays,
+    modes: Iterable[str] = (*DERIVATIVES, *MAPS),
+    tolerance: float = 1e-10,
+    *,
+    plain: Function | None = None,
 ) -> None:
-    """Check that each mode inside ``jit`` is what it is outside, in the call that traces and in a replay."""
+    """Check that each mode inside ``jit`` is what it is outside, in the call that traces and in a replay.
+
+    plain: the function of NumPy arrays, to compute outside on NumPy.
+    """
     ts = tangents(xs)
     for mode in modes:
         traced = agrad.jit(lambda *xs, mode=mode: MODES[mode](f, xs, ts))
         for at in (xs, [0.5 * x for x in xs]) if mode == "value" else (xs,):
-            compare(traced(*at), MODES[mode](f, at, ts), f"{mode}, traced", tolerance)
+            found = traced(*at)
+            if plain is None:
+                expected = MODES[mode](f, at, ts)
+            else:
+                with agrad.use_backend("numpy"):
+                    expected = MODES[mode](plain, [host(x) for x in at], [host(t) for t in ts])
+            compare(found, expected, f"{mode}, traced", tolerance)
 
 
 def loop(f: Function, rows: Arrays, axes: Sequence[int | None]) -> list[np.ndarray]:
@@ -172,13 +186,21 @@ def check_mapped(
     nested: bool = True,
     argnums: Sequence[int] = (),
     wrap: Callable[[Function], Function] = lambda f: f,
+    plain: Function | None = None,
 ) -> None:
     """Check that ``vmap`` of ``f`` and of its derivatives is the loop, inside and around ``jit``, and of two maps.
 
-    wrap: applied to the functions of derivatives, such as ``jit``.
+    wrap: applied to the functions of derivatives, such as ``jit``. plain: the function of NumPy arrays, for the loop.
     """
     axes = tuple(axes) or (0,) * len(rows)
-    expected = loop(f, rows, axes)
+
+    def looped(mode: Callable[[Function], Function]) -> list[np.ndarray]:
+        if plain is None:
+            return loop(mode(f), rows, axes)
+        with agrad.use_backend("numpy"):
+            return loop(mode(plain), [host(x) for x in rows], axes)
+
+    expected = looped(lambda f: f)
     mapped = agrad.vmap(f, in_axes=axes)
     compare(mapped(*rows), expected, "vmap", values, dtypes=True)
     if nested:
@@ -191,7 +213,7 @@ def check_mapped(
     if not derivatives:
         return
     slope, push = gradient(f, argnums), tangent(f, argnums)
-    slopes, pushed = loop(slope, rows, axes), loop(push, rows, axes)
+    slopes, pushed = looped(lambda f: gradient(f, argnums)), looped(lambda f: tangent(f, argnums))
     compare(wrap(agrad.vmap(slope, in_axes=axes))(*rows), slopes, "vmap of the gradient", tolerance, dtypes=True)
     compare(wrap(agrad.vmap(push, in_axes=axes))(*rows), pushed, "vmap of the tangent", tolerance)
     smooth = [axes[i] for i in smooth_places(rows, argnums)]

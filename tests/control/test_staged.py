@@ -117,15 +117,17 @@ FORWARD: dict[str, Function] = {
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
 @each_row(CASES)
 def test_values_derivatives_and_maps(case: Row, place: Any) -> None:
-    check_traced(case.value, (place(X),), [*DERIVATIVES, "forward over forward"], 1e-9)
-    check_mapped(case.value, [place(np.stack([X, X[::-1] * 1.5]))], tolerance=1e-9, wrap=agrad.jit)
+    f, rows = case.value, np.stack([X, X[::-1] * 1.5])
+    check_traced(f, (place(X),), [*DERIVATIVES, "forward over forward"], 1e-9, plain=f)
+    check_mapped(f, [place(rows)], tolerance=1e-9, wrap=agrad.jit, plain=f)
 
 
 @each_row(FORWARD)
 def test_loops_whose_length_is_not_known(case: Row, place: Any) -> None:
     forward = ("value", "tangent", "forward over forward", "vmap", "vmap of the tangent")
-    check_traced(case.value, (place(X),), forward, 1e-9)
-    check_mapped(case.value, [place(np.stack([X, X[::-1] * 1.5, -X]))], values=1e-10, derivatives=False)
+    f, rows = case.value, np.stack([X, X[::-1] * 1.5, -X])
+    check_traced(f, (place(X),), forward, 1e-9, plain=f)
+    check_mapped(f, [place(rows)], values=1e-10, derivatives=False, plain=f)
     with pytest.raises(NotDifferentiableError, match=r"agrad\.scan or agrad\.fori_loop"):
         agrad.jit(agrad.grad(total(case.value)))(place(X))
 
