@@ -44,8 +44,7 @@ def test_the_printed_tape(backend: str) -> None:
     np.testing.assert_allclose([host(row.value) for row in tape.rows], [math.pi / 2, 1, 1, total, total], rtol=1e-14)
     np.testing.assert_allclose([host(row.gradient) for row in tape.rows], [1, 1, total, 1, 1], rtol=1e-14)
     without = str(agrad.graph(y))
-    assert "gradient" not in without
-    assert without.splitlines()[1].split()[1] == "leaf"
+    assert "gradient" not in without and without.splitlines()[1].split()[1] == "leaf"
 
 
 def test_values_that_no_rule_keeps_are_there(backend: str) -> None:
@@ -78,8 +77,8 @@ def test_several_outputs_in_one_graph(backend: str) -> None:
     assert [row.output for row in tape.rows] == [False, True, True]
     assert [float(host(row.gradient)) for row in tape.rows] == [6.0, 2.0, 1.0]
     assert str(tape).splitlines()[2].endswith("1, output")
-    weighted = agrad.graph((a, b), gradients=[agrad.asarray(10.0), agrad.asarray(1.0)]) if backend == "numpy" else None
-    if weighted is not None:
+    if backend == "numpy":
+        weighted = agrad.graph((a, b), gradients=[agrad.asarray(10.0), agrad.asarray(1.0)])
         assert [float(row.gradient) for row in weighted.rows] == [33.0, 11.0, 1.0]
     twice = agrad.graph([b, b], gradients=True)
     assert [float(host(row.gradient)) for row in twice.rows] == [6.0, 2.0, 2.0]
@@ -139,16 +138,14 @@ def test_cotangents_of_outputs_with_many_elements() -> None:
 def test_what_is_no_tensor_is_refused() -> None:
     for wrong in (np.ones(2), 1.0, [], [leaf(1.0), 2.0], None):
         fails(OperandError, "graph: outputs must be a Tensor", agrad.graph, wrong)
-    with pytest.raises(OperandError, match="'w'"):
-        agrad.graph(leaf(1.0), names={"w": 3})  # type: ignore[dict-item]
+    fails(OperandError, "'w'", agrad.graph, leaf(1.0), names={"w": 3})
     for limit in (1, 0, -5):
         fails(ConfigurationError, "limit", agrad.graph, leaf(1.0), limit=limit)
 
 
 def test_leaves_and_constants_alone(backend: str) -> None:
     x, c = leaf([1.0, 2.0]), agrad.asarray([3.0, 4.0])
-    assert [row.name for row in agrad.graph(x).rows] == ["leaf"]
-    assert [row.name for row in agrad.graph(c).rows] == ["constant"]
+    assert [row.name for made in (x, c) for row in agrad.graph(made).rows] == ["leaf", "constant"]
     tape = agrad.graph([c, x], names={"c": c})
     assert [(row.index, row.name) for row in tape.rows] == [(0, "c"), (1, "leaf")]
     assert "constant" in agrad.graph(c).to_dot()
@@ -165,14 +162,6 @@ def test_a_freed_graph_still_prints() -> None:
     fails(GraphFreedError, "retain_graph", lambda: agrad.graph(y, gradients=True))
 
 
-def test_shapes_are_known_where_values_are_gone() -> None:
-    c = agrad.asarray(np.ones(2))
-    y = agrad.sum(leaf([1.0, 2.0]) + c)
-    del c
-    row = agrad.graph(y).rows[1]
-    assert (row.value, row.shape, row.dtype) == (None, (2,), agrad.float64)
-
-
 def test_long_graphs_are_cut_in_the_middle() -> None:
     x = leaf(0.0)
     y = x
@@ -182,17 +171,13 @@ def test_long_graphs_are_cut_in_the_middle() -> None:
     shown = [0, 1, 2, 9_997, 9_998, 9_999, 10_000]
     assert [row.index for row in tape.rows] == [float(row.value) for row in tape.rows] == shown
     assert [float(row.gradient) for row in tape.rows] == [1.0] * 7
-    lines = str(tape).splitlines()
-    assert len(lines) == 9
-    assert "9,994 of 10,001 rows left out" in lines[4]
-    assert len(agrad.graph(y).rows) == 100
-    assert len(agrad.graph(y, limit=None).rows) == 10_001
-    assert "op=add" in repr(y)
+    lines, left_out = str(tape).splitlines(), "9,994 of 10,001 rows left out"
+    assert len(lines) == 9 and left_out in lines[4]
+    assert [len(agrad.graph(y, **given).rows) for given in ({}, {"limit": None})] == [100, 10_001]
     same(y.parents[0].parents[0], 9_998.0)
     dot = tape.to_dot()
     check_dot(dot)
-    assert "9,994 of 10,001 rows left out" in dot
-    assert "left_out -> n9997;" in dot
+    assert left_out in dot and "left_out -> n9997;" in dot
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -226,7 +211,6 @@ def test_inside_forward_mode_the_tape_of_the_value() -> None:
 
     agrad.jvp(f, (0.5,), (1.0,))
     assert [row.title for row in seen[0].rows] == ["w", "multiply"]
-    agrad.jvp(agrad.sin, (0.5,), (1.0,))
 
 
 # ---------------------------------------------------------------- pictures
@@ -239,17 +223,15 @@ EDGE = re.compile(rf"  (\w+) -> (\w+)(?: {ATTRIBUTES})?;")
 
 def check_dot(text: str) -> set[tuple[str, str]]:
     """Reads the part of the DOT language that is written here; gives the edges."""
-    lines = text.splitlines()
-    assert lines[0] == "digraph agrad {"
-    assert lines[-1] == "}"
+    head, *lines, end = text.splitlines()
+    assert (head, end) == ("digraph agrad {", "}")
     declared, edges = set(), set()
-    for line in lines[1:-1]:
-        node, edge = NODE.fullmatch(line), EDGE.fullmatch(line)
-        assert (node is None) != (edge is None), line
-        if node is not None:
+    for line in lines:
+        if node := NODE.fullmatch(line):
             declared.add(node[1])
         else:
-            assert edge is not None
+            edge = EDGE.fullmatch(line)
+            assert edge is not None, line
             edges.add((edge[1], edge[2]))
     assert {end for edge in edges for end in edge} <= declared
     return edges
@@ -260,12 +242,7 @@ def test_dot() -> None:
     text = agrad.graph(y, gradients=True, names={"x1": x1, "x2": x2}).to_dot()
     assert check_dot(text) == {("n0", "n2"), ("n0", "n3"), ("n1", "n3"), ("n2", "n4"), ("n3", "n4")}
     assert r'label="x1\nfloat64 ()\n8 B\n1.5708\ngradient 1.0"' in text
-
-
-def test_dot_escapes_what_it_is_given() -> None:
-    x = leaf([[1.0, 2.0]])
-    name = 'a "quoted"\nname\\'
-    text = agrad.graph(x * 2.0, names={name: x}).to_dot()
+    text = agrad.graph(x1 * 2.0, names={'a "quoted"\nname\\': x1}).to_dot()
     assert check_dot(text) == {("n0", "n1"), ("c1_1", "n1")}
     assert r"a \"quoted\" name\\" in text
 
@@ -291,13 +268,11 @@ def test_svg_without_dot(body: str | None, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(tmp_path))
     tape = agrad.graph(example()[2], names={"a <b>": example()[0]})
     picture = ElementTree.fromstring(tape.to_svg())
-    assert len(picture.findall("{*}g")) == len(tape) == 5
-    assert len(picture.findall("{*}path")) == 5
+    assert len(picture.findall("{*}g")) == len(picture.findall("{*}path")) == len(tape) == 5
     assert tape.to_svg() in tape._repr_html_()
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's program dot is not installed")
 def test_svg_by_the_real_dot() -> None:
     svg = agrad.graph(example()[2], gradients=True).to_svg()
-    assert "<svg" in svg
-    assert svg.count('class="edge"') == 5
+    assert "<svg" in svg and svg.count('class="edge"') == 5

@@ -29,11 +29,10 @@ def outputs(graph: Graph) -> list[Any]:
 
 def test_before_a_transform(place: Any) -> None:
     graph = agrad.graph(f)(place(W), place(X))
+    w, x, product, _, power, total = graph.rows
     assert ops(graph) == [None, None, "matmul", "tanh", "pow", "sum"]
-    assert [row.name for row in graph.rows[:2]] == ["w", "x"]
-    assert [i.row for i in graph.rows[2].inputs] == [1, 0]
-    assert graph.rows[4].inputs[1].value == 2
-    assert graph.rows[5].settings == {"axis": (0, 1), "keepdims": False}
+    assert (w.name, x.name, [i.row for i in product.inputs], power.inputs[1].value) == ("w", "x", [1, 0], 2)
+    assert total.settings == {"axis": (0, 1), "keepdims": False}
     assert_close(outputs(graph)[0], f(W, X), "the output", 1e-12)
 
 
@@ -68,8 +67,7 @@ def test_after_a_transform(transformed: Any, place: Any) -> None:
         assert all(i.row is None or i.row < row.index for i in row.inputs)
     # nothing that depends on the inputs stands as a constant: other inputs give the same operations
     assert ops(agrad.graph(transformed, limit=None)(w * 0.5, x * 0.5)) == ops(graph)
-    if transformed is not agrad.no_grad:
-        assert graph.rows[0].consumers and graph.rows[1].consumers
+    assert graph.rows[0].consumers and graph.rows[1].consumers
 
 
 def _key(value: Any) -> tuple[Any, ...]:
@@ -99,20 +97,16 @@ def test_several_outputs_and_constants() -> None:
     graph = agrad.graph(lambda x: (agrad.linalg.qr(x)[1], x, agrad.asarray(1.0), 3))(X)
     assert ops(graph) == [None, "linalg.qr", "linalg.qr.Q", "linalg.qr.R", None]
     assert [row.output for row in graph.rows] == [True, False, False, True, True]
-    assert graph.rows[1].consumers == 2
-    assert graph.rows[4].name == "constant"
+    assert (graph.rows[1].consumers, graph.rows[4].name) == (2, "constant")
 
 
 def test_limit_and_errors() -> None:
     graph = agrad.graph(agrad.hessian(f), limit=4)(W, X)
     assert len(graph.rows) == 4 < len(graph)
     assert "rows left out; limit=None shows all" in str(graph)
-    fails(ConfigurationError, "limit", lambda: agrad.graph(f, limit=1))
-    fails(OperandError, "gradients must be None for a function", lambda: agrad.graph(f, gradients=True))
-    fails(OperandError, "Tensor", lambda: agrad.graph(3.0))
+    fails(ConfigurationError, "limit", agrad.graph, f, limit=1)
+    fails(OperandError, "gradients must be None for a function", agrad.graph, f, gradients=True)
     assert agrad.graph(f).__name__ == "f"
-    tensor = agrad.asarray(X, requires_grad=True)
-    assert [row.op for row in agrad.graph(agrad.sum(tensor)).rows] == [None, "sum"]
 
 
 def test_pictures() -> None:
