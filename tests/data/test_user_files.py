@@ -1,7 +1,10 @@
 """Data sets of one's own: npz archives and csv tables, good and bad."""
 
+import contextlib
 import gzip
 import io
+import struct
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -78,8 +81,7 @@ def test_npz_labels_become_class_numbers(tmp_path, labels, names):
     [("auto", "u1", 0, 255), ("bytes", "f4", 0, 255), ("none", "i2", 0, 1), ("auto", "i2", None, None)],
 )
 def test_npz_scaling(tmp_path, scaling, dtype, mean, scale):
-    path = written(tmp_path / "a.npz", npz(X=(X * 4 + 60).astype(dtype), y=Y))
-    d = data.load_npz(path, scaling=scaling)
+    d = data.load_npz(written(tmp_path / "a.npz", npz(X=(X * 4 + 60).astype(dtype), y=Y)), scaling=scaling)
     if mean is None:
         np.testing.assert_allclose(d.X_train.std(0), 1, rtol=1e-5)
     else:
@@ -106,13 +108,15 @@ def member(shape, descr, body=b""):
     return bytes_of(np.lib.format.write_array_header_1_0, header) + body
 
 
-def archived(**members):
+def archived(packing=zipfile.ZIP_STORED, **members):
     """Return an archive of files, whose contents need not be arrays."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
+    with zipfile.ZipFile(buffer, "w", packing) as archive:
         for name, content in members.items():
             archive.writestr(f"{name}.npy", content)
     return buffer.getvalue()
+
+
 
 
 def no_character(code):
@@ -152,12 +156,17 @@ NPZ = [
     (b"", "an empty file"),
     (b"PK\3\4 nothing of the kind", "a damaged one"),
     (npz(X=X, y=Y)[:-30], "a damaged one"),
-    (
-        archived(X=member((10**11, 2), "<f8", bytes(64)), y=npz(y=Y)),
-        r"'X': expected 1600000000000 bytes .* found 64",
-    ),
-    *((archived(X=member((10**12,), descr), y=npz(y=Y)), "elements of no size") for descr in ("|V0", "<U0", "|S0")),
-]
+    *((archived(X=content, y=b""), message) for content, message in (
+        (member((10**11, 2), "<f8", bytes(64)), r"'X': expected 1600000000000 bytes .* found 64"),
+        *((member((10**12,), descr), "elements of no size") for descr in ("|V0", "<U0", "|S0")),
+        (member((10**20,) * 30, "|u1"), r"for shape \(1000.* and dtype uint8, found 0"),
+        (member((7,), [(f"field {n}", "<f8") for n in range(300)]), "'X': expected 16800 bytes"),
+        (member((2,), "|u1").replace(b"False", b"Wrong") + bytes(2), "a damaged one: malformed"),
+        (member((2,), "|u1").replace(b"(2,)", b"(2,") + bytes(2), "a damaged one: .*EOF"),
+    )),
+    (archived(zipfile.ZIP_BZIP2, X=member((3_000_000,), "|u1", bytes(3_000_000)), y=b""),
+     r"found bzip2, .* Save the file again with numpy\.savez_compressed"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "message"), NPZ, ids=[message for _, message in NPZ])
@@ -165,12 +174,52 @@ def test_npz_content_that_cannot_be_used(tmp_path, content, message):
     path = written(tmp_path / "own.npz", content if isinstance(content, bytes) else npz(**content))
     with pytest.raises(DataError, match=message) as raised:
         data.load_npz(path)
-    assert str(path) in str(raised.value)
+    text = str(raised.value)
+    assert str(path) in text and len(text) - len(str(tmp_path)) <= 300
 
 
-def test_npz_that_python_2_wrote(tmp_path):
-    old = bytes_of(np.save, X).replace(b"(40, 2, 3)", b"(40L, 2, 3)").replace(b"}  ", b"} ", 1)
+def test_archives_of_any_program_are_read(tmp_path):
+    old = bytes_of(np.save, X).replace(b"(40, 2, 3)", b"(40L, 2, 3)").replace(b"}  ", b"} ", 1)  # of Python 2
     assert np.array_equal(data.read_npz(written(tmp_path / "a.npz", archived(X=old)))["X"], X)
+    zeros = np.zeros(3_000_000)  # which deflate packs best
+    for content, size in (
+        (archived(zipfile.ZIP_BZIP2, X=member((20_000,), "|u1", bytes(range(200)) * 100)), 20_000),
+        (npz(np.savez_compressed, X=zeros), zeros.size),
+    ):
+        assert data.read_npz(written(tmp_path / "a.npz", content))["X"].shape == (size,)
+
+
+@contextlib.contextmanager
+def little_memory():
+    """Fail if the body allocates 10 MB."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_more_is_unpacked_than_the_header_says(tmp_path):
+    header = struct.pack(">4BI", 0, 0, 8, 1, 100)
+    # a header of 4 GiB reserves nothing either
+    short = struct.pack(">4BI", 0, 0, 8, 1, 2**32 - 1) + bytes(100)
+    for content, message in (
+        (header + bytes(50_000_000), "longer than its header says"),
+        (short, "found 100; the file is truncated"),
+    ):
+        path = written(tmp_path / "a.gz", gzip.compress(content, 1))
+        with little_memory():
+            fails(DataError, message, data.read_idx, path)
+    assert data.read_idx(written(path, gzip.compress(header + bytes(100)))).shape == (100,)
+    content, claimed = member((3_000_000_000,), "|u1", bytes(1000)), 3_000_000_000
+    packed, size = archived(zipfile.ZIP_DEFLATED, X=content), struct.pack("<I", len(content))
+    assert packed.count(size) == 2
+    written(path, packed.replace(size, struct.pack("<I", claimed + len(content) - 1000)))
+    with little_memory():
+        fails(DataError, r"'X': expected 3000000000 bytes .* cannot hold so many", data.read_npz, path)
+    written(path, archived(**{"X" * 900: member((3,), "|u1", bytes(2))}))
+    fails(DataError, r"array 'X{1,50}\.\.\.'?: expected 3 bytes .{1,100}found 2$", data.read_npz, path)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +232,7 @@ def test_npz_that_python_2_wrote(tmp_path):
     ],
 )
 def test_npz_options_that_make_no_sense(tmp_path, option, message):
-    fails(ConfigurationError, message, lambda: data.load_npz(written(tmp_path / "a.npz", npz(X=X, y=Y)), **option))
+    fails(ConfigurationError, message, data.load_npz, written(tmp_path / "a.npz", npz(X=X, y=Y)), **option)
 
 
 # -- csv --
