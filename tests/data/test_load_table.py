@@ -35,14 +35,10 @@ def write(path, target, rows=60, sep=","):
 )
 def test_the_task_is_found_by_the_labels(tmp_path, target, task, why):
     found = load_table(write(tmp_path / "t.csv", target, sep=";"), "y")
-    assert found.task == task
-    assert found.about == (
-        "60 rows, 2 columns to learn from (1 number, 1 word), separated by semicolons",
-        f"task: {task}, because {why}",
-    )
+    columns = "60 rows, 2 columns to learn from (1 number, 1 word), separated by semicolons"
+    assert (found.task, found.about) == (task, (columns, f"task: {task}, because {why}"))
     assert isinstance(found, RegressionData if task == "regression" else ClassificationData)
-    assert found.feature_names == ("a", "b=u", "b=v")
-    assert found.labels == ("y",)
+    assert (found.feature_names, found.labels) == (("a", "b=u", "b=v"), ("y",))
 
 
 def test_targets_are_standardised_by_the_train_part(tmp_path):
@@ -68,16 +64,18 @@ def test_several_columns_are_learned_together(tmp_path):
 
 def test_a_task_can_be_asked_for(tmp_path):
     path = write(tmp_path / "t.csv", lambda row: row % 4)
+    still = write(tmp_path / "still.csv", lambda row: 1)
+    many = write(tmp_path / "many.csv", lambda row: row // 2)
     assert load_table(path, "y", task="regression").target_names == ("y",)
     assert load_table(path, "y").class_names == ("0", "1", "2", "3")
-    many = write(tmp_path / "many.csv", lambda row: row // 2)
     assert load_table(many, "y", task="classification").n_classes == 30
-    fails(ConfigurationError, "task", load_table, path, "y", task="ranking")
-    with pytest.raises(DataError, match="targets that vary"):
-        load_table(write(tmp_path / "still.csv", lambda row: 1), "y", task="regression")
-    fails(ConfigurationError, "'y' is a target column", load_table, path, "y", keep=["y"])
-    with pytest.raises(ConfigurationError, match="'a' is to be left out, so it cannot be a feature column"):
-        load_table(path, "y", keep=["a"], drop=[0])
+    for error, match, table, options in (
+        (ConfigurationError, "task", path, {"task": "ranking"}),
+        (DataError, "targets that vary", still, {"task": "regression"}),
+        (ConfigurationError, "'y' is a target column", path, {"keep": ["y"]}),
+        (ConfigurationError, "'a' is .* left out, so it cannot be a feature", path, {"keep": ["a"], "drop": [0]}),
+    ):
+        fails(error, match, load_table, table, "y", **options)
     # columns have the numbers that they have in the file
     path.write_text("y,code\n" + "".join(f"{row % 2},{row % 3}\n" for row in range(30)))
     assert load_table(path, 0, categorical=[1]).feature_names == ("code=0", "code=1", "code=2")
@@ -94,30 +92,29 @@ def test_rows_without_a_label_are_left_out(tmp_path):
 def test_an_archive_may_hold_quantities(tmp_path):
     X = np.random.default_rng(0).normal(size=(50, 3))
     y = X @ np.array([1.0, -2.0, 0.5])
-    np.savez(tmp_path / "one.npz", X=X, y=y)
-    found = load_npz(tmp_path / "one.npz", task="auto")
+
+    def archive(**arrays):
+        np.savez(tmp_path / "a.npz", **arrays)
+        return tmp_path / "a.npz"
+
+    path = archive(X=X, y=y)
+    found = load_npz(path, task="auto")
     assert (found.task, found.target_names, found.y_train.shape) == ("regression", ("y",), (40, 1))
-    fails(DataError, "regression", load_npz, tmp_path / "one.npz")
-    np.savez(tmp_path / "two.npz", X=X[:40], y=np.stack([y, -y], axis=1)[:40], X_test=X[40:], y_test=np.ones((10, 2)))
-    found = load_npz(tmp_path / "two.npz", task="auto")
+    fails(DataError, "regression", load_npz, path)
+    archive(X=X[:40], y=np.stack([y, -y], axis=1)[:40], X_test=X[40:], y_test=np.ones((10, 2)))
+    found = load_npz(path, task="auto")
     assert (found.target_names, found.y_test.shape) == (("y0", "y1"), (10, 2))
-    np.savez(tmp_path / "bad.npz", X=X, y=np.where(np.arange(50) == 7, np.nan, y))
-    fails(DataError, r"y: X?.*nan at example 7", load_npz, tmp_path / "bad.npz", task="regression")
-    np.savez(tmp_path / "words.npz", X=X, y=np.array(["a", "b"] * 25))
-    fails(DataError, "expected numbers of shape", load_npz, tmp_path / "words.npz", task="regression")
-    assert load_npz(tmp_path / "words.npz", task="auto").task == "classification"
+    archive(X=X, y=np.where(np.arange(50) == 7, np.nan, y))
+    fails(DataError, r"y: X?.*nan at example 7", load_npz, path, task="regression")
+    archive(X=X, y=np.array(["a", "b"] * 25))
+    fails(DataError, "expected numbers of shape", load_npz, path, task="regression")
+    assert load_npz(path, task="auto").task == "classification"
 
 
 def test_numbers_that_cannot_be_ids_are_features(tmp_path):
-    n = range(60)
-    path = columns_of(
-        tmp_path / "t.csv",
-        id=[10**18 + 256 * k for k in n],
-        debt=[-37 * k for k in n],
-        price=[f"$ {k * 123456:,}" for k in n],
-        mass=[f"{k + 1.5:.1f}e30" for k in n],
-        y=[k % 2 for k in n],
-    )
+    rows = [(10**18 + 256 * k, -37 * k, f"$ {k * 123456:,}", f"{k + 1.5:.1f}e30", k % 2) for k in range(60)]
+    columns = zip(("id", "debt", "price", "mass", "y"), zip(*rows, strict=True), strict=True)
+    path = columns_of(tmp_path / "t.csv", **dict(columns))
     told = []
     assert load_table(path, "y", report=told.append).feature_names == ("debt", "price", "mass")
     (line,) = told
