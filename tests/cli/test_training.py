@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from cli_files import tensors
 from refusals import fails
 
 import agrad
@@ -17,7 +18,6 @@ from agrad.cli import config as configs
 from agrad.cli import models, options, sources, tasks
 from agrad.cli import train as trains
 from agrad.errors import AnomalyError, ConfigurationError, DataError
-from agrad.nn import checkpoint
 from agrad.train import Callback, batches, loop
 from agrad.train.batches import Feed
 from agrad.train.interrupts import Interrupts
@@ -95,10 +95,6 @@ def stop_after(monkeypatch, steps):
             return self.received is not None
 
     monkeypatch.setattr(trains, "Interrupts", Counted)
-
-
-def tensors(path):
-    return {name: (a.dtype, a.shape, a.tobytes()) for name, a in checkpoint.load(path)[0].items()}
 
 
 # -- one seed, one curve --

@@ -92,8 +92,6 @@ def test_classes_are_no_quantities(tmp_path, labels):
         assert found.n_classes == len(set(labels))
 
 
-
-
 # -- messages --
 
 

@@ -286,4 +286,3 @@ def test_decimal_commas_are_read_where_they_can_be_nothing_else(tmp_path):
     assert data.read_csv(written(path, "a\tb\n1.5\t2\n")).decimal == "."
     table = data.read_csv(written(path, "a;b\n0,125;1,250\n-0,750;2,500\n"))
     assert table["a"].values.tolist() == [0.125, -0.75] and table["b"].kind == "word"
-

@@ -117,8 +117,6 @@ def archived(packing=zipfile.ZIP_STORED, **members):
     return buffer.getvalue()
 
 
-
-
 def no_character(code):
     labels = np.array(["a", "b"] * 20)
     labels.view(np.uint32)[3] = code
