@@ -13,12 +13,7 @@ from training_steps import same_jitted, step_of
 import agrad
 from agrad import nn, optim
 from agrad.backends import load
-from agrad.errors import (
-    ConfigurationError,
-    DataError,
-    DtypeError,
-    MixedBackendsError,
-)
+from agrad.errors import ConfigurationError, DataError, DtypeError, MixedBackendsError
 from agrad.ops.updates import adam_update_p, sgd_update_p
 
 EVERY = [(optim.SGD, options) for options in SGD_OPTIONS]
@@ -27,15 +22,6 @@ NAMES = [f"{kind.__name__}-{'-'.join(options) or 'plain'}" for kind, options in 
 
 
 # ------------------------------------------------------------------ the numbers
-
-
-def test_a_real_function_of_complex_numbers_goes_down(backend: str) -> None:
-    target = draw(4) + 1j * draw(4, seed=1)
-    z, there = leaf(np.zeros(4, complex)), here(target)
-    step = step_of(optim.SGD([z], lr=0.3), lambda: agrad.sum(agrad.square(agrad.abs(z - there))))
-    for _ in range(40):
-        step()
-    np.testing.assert_allclose(host(z), target, atol=1e-8)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -50,15 +36,13 @@ def test_numpy_kernels_are_the_generic_bodies(
         for step in range(3):
             g = draw(*shape, seed=step + 1).astype(dtype)
             set_grad(w, np.asarray(g))
-            p = host(w).copy()
-            arrays = tuple(
-                [np.array(a) for a in optimizer.arrays[0]] or [np.zeros_like(p) for _ in optimizer.parts[0].slots]
-            )
+            p = host(w)
+            arrays = [np.array(a) for a in optimizer.arrays[0]] or [np.zeros_like(p) for _ in optimizer.parts[0].slots]
             optimizer.step()
             with pytest.MonkeyPatch.context() as patch:
                 for operation in (sgd_update_p, adam_update_p):
                     patch.setitem(operation.primitive.raw, np.ndarray, operation.primitive.generic(load("numpy")))
-                new, *arrays = optimizer.update(p, g, arrays, step + 1, False, **optimizer.settings(0))
+                new, *arrays = optimizer.update(p, g, tuple(arrays), step + 1, False, **optimizer.settings(0))
             # where nothing is kept, the generic body's m + (g - m) is not quite g, and the step divides it by abs(g)
             units = 1000 if options.get("betas") == (0.0, 0.0) else 4
             close = {"rtol": 8 * np.finfo(dtype).eps, "atol": units * np.finfo(dtype).eps}
@@ -127,70 +111,46 @@ def test_a_jitted_steps_velocity_does_not_stay_denormal() -> None:
     assert not optimizer.state_dict()["0.v"].any()
 
 
-@pytest.fixture
-def on_numpy() -> Any:
-    with agrad.use_backend("numpy"):
-        yield
-
-
-# ------------------------------------------------------------------ on every backend
 
 
 def test_clip_grad_norm_of_narrow_gradients_does_not_overflow() -> None:
     w = agrad.asarray(np.zeros(4, np.float16), requires_grad=True)
     w.grad = agrad.asarray(np.full(4, 300.0, np.float16))
     assert optim.clip_grad_norm([w], 1.0).item() == 600.0
-    np.testing.assert_allclose(host(w.grad), np.full(4, 0.5), rtol=1e-3)
-    assert w.grad.dtype == np.float16
+    np.testing.assert_allclose(host(w.grad), np.full(4, 0.5, np.float16), rtol=1e-3, strict=True)
 
 
 # ------------------------------------------------------------------ schedules, the rate, errors
 
 
 def test_schedules_are_functions_of_the_step() -> None:
-    assert [optim.Constant(0.3)(n) for n in (0, 9)] == [0.3, 0.3]
-    cosine = optim.Cosine(1.0, 4, 0.2)
-    np.testing.assert_allclose(
-        [cosine(n) for n in range(6)],
-        [1, 0.2 + 0.8 * (1 + math.sqrt(0.5)) / 2, 0.6, 0.2 + 0.8 * (1 - math.sqrt(0.5)) / 2, 0.2, 0.2],
-    )
-    assert [optim.Step(1.0, 2, 0.5)(n) for n in range(5)] == [1, 1, 0.5, 0.5, 0.25]
-    assert [optim.Exponential(1.0, 0.5)(n) for n in range(3)] == [1, 0.5, 0.25]
-    assert [optim.Warmup(optim.Constant(1.0), 4)(n) for n in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
-    for wrong, message in (
-        (lambda: optim.Cosine(0.1, 0), "Cosine: steps must be an integer of at least 1, got 0"),
-        (lambda: optim.Cosine(-0.1, 3), r"Cosine: lr must be a finite number of at least 0, got -0\.1"),
-        (lambda: optim.Step(0.1, 1.5), r"Step: every must be an integer of at least 1, got 1\.5"),  # type: ignore[arg-type]
-        (lambda: optim.Exponential(math.nan, 0.5), "Exponential: lr must be a finite number of at least 0, got nan"),
-        (lambda: optim.Warmup(0.1, 3), "Warmup: schedule must be a function of the step, got 0.1"),  # type: ignore[arg-type]
+    high, low = (0.2 + 0.8 * (1 + sign * math.sqrt(0.5)) / 2 for sign in (1, -1))
+    for schedule, rates in (
+        (optim.Constant(0.3), [0.3, 0.3]),
+        (optim.Cosine(1.0, 4, 0.2), [1, high, 0.6, low, 0.2, 0.2]),
+        (optim.Step(1.0, 2, 0.5), [1, 1, 0.5, 0.5, 0.25]),
+        (optim.Exponential(1.0, 0.5), [1, 0.5, 0.25]),
+        (optim.Warmup(optim.Constant(1.0), 4), [0.25, 0.5, 0.75, 1, 1, 1]),
     ):
-        fails(ConfigurationError, message, wrong)
+        np.testing.assert_allclose([schedule(n) for n in range(len(rates))], rates, rtol=1e-15)
 
 
-@pytest.mark.usefixtures("on_numpy")
 def test_a_schedule_or_a_setting_is_the_rate() -> None:
     w = leaf(np.zeros(1))
     optimizer = optim.SGD([w], lr=lambda n: 1.0 + n)
-    seen = []
-    for _ in range(3):
-        set_grad(w, np.ones(1))
-        seen.append(optimizer.rate)
+    set_grad(w, np.ones(1))
+    for seen in (1.0, 2.0, 3.0, 0.5):
+        if seen == 0.5:
+            optimizer.lr = 0.5
+        assert optimizer.rate == seen
         optimizer.step()
-    assert seen == [1.0, 2.0, 3.0]
-    assert host(w)[0] == -6.0
-    optimizer.lr = 0.5
-    optimizer.step()
-    assert host(w)[0] == -6.5
-    assert optimizer.steps == 4
+    assert (host(w).tolist(), optimizer.steps) == ([-6.5], 4)
     fails(ConfigurationError, "lr", setattr, optimizer, "lr", -1.0)
     optimizer.lr = lambda n: math.inf
-    before = host(w)
     fails(ConfigurationError, "lr at step 4", optimizer.step)
-    np.testing.assert_array_equal(host(w), before)
-    assert "lr=0.1" in repr(optim.Adam([w], lr=0.1))
+    assert host(w).tolist() == [-6.5] and "lr=0.1" in repr(optim.Adam([w], lr=0.1))
 
 
-@pytest.mark.usefixtures("on_numpy")
 def test_nothing_is_half_stepped_or_half_loaded() -> None:
     a, b = leaf(draw(3)), leaf(draw(2))
     optimizer = optim.Adam([a, b])
@@ -218,18 +178,15 @@ def test_nothing_is_half_stepped_or_half_loaded() -> None:
     same_state(optimizer.state_dict(), good)
 
 
-@pytest.mark.usefixtures("on_numpy")
 def test_state_of_a_moved_parameter_is_an_error() -> None:
-    w = leaf(draw(3))
-    model = nn.Module()
-    model.w = w  # type: ignore[attr-defined]
+    model = nn.Linear(3, 2, bias=False)
+    w = model.weight
     optimizer = optim.Adam([w])
-    set_grad(w, np.ones(3))
+    w.grad = agrad.ones_like(w)
     optimizer.step()
     model.to("array_api_strict")
-    assert w.grad is None
-    assert w.backend == "array_api_strict"
-    set_grad(w, np.ones(3))
+    assert w.grad is None and w.backend == "array_api_strict"
+    w.grad = agrad.ones_like(w)
     fails(MixedBackendsError, "Create a new optimizer", optimizer.step)
     optimizer.load_state_dict(optimizer.state_dict())
     optimizer.step()

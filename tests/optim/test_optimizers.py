@@ -1,7 +1,6 @@
 """Every optimizer: PyTorch's numbers, in a jitted step, resumed, and as pure functions."""
 
 import inspect
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from tensors import all_close, all_equal, draw, host, leaf, set_grad
 from training_steps import step_of
 
 import agrad
-from agrad import optim, tree
+from agrad import optim, testing, tree
 from agrad.errors import ConfigurationError
 
 Options = dict[str, Any]
@@ -48,21 +47,20 @@ EVERY = [pytest.param(*pair, id=f"{pair[0]}-{'-'.join(pair[1]) or 'plain'}") for
 ONE_OF_EACH = [pytest.param(name, options, id=name) for name, options in dict(KINDS).items()]
 
 
-def gradients(shapes: list[tuple[int, ...]], step: int, is_complex: bool) -> list[np.ndarray]:
+def drawn(is_complex: bool, seed: int) -> list[np.ndarray]:
+    made = [draw(*shape, seed=seed + i) for i, shape in enumerate(SHAPES)]
+    return [np.asarray(a + 1j * draw(*np.shape(a), seed=seed + 9) if is_complex else a) for a in made]
+
+
+def gradients(step: int, is_complex: bool) -> list[np.ndarray]:
     """The gradients of a step, which change their signs now and then."""
-    made = []
-    for i, shape in enumerate(shapes):
-        g = draw(*shape, seed=100 * (step // 3) + i) + 0.3 * draw(*shape, seed=5000 + 100 * step + i)
-        made.append(np.asarray(g + 1j * draw(*shape, seed=7000 + step) if is_complex else g))
-    return made
+    pairs = zip(drawn(is_complex, 100 * (step // 3)), drawn(is_complex, 5000 + 100 * step), strict=True)
+    return [np.asarray(one + 0.3 * other) for one, other in pairs]
 
 
 SHAPES: list[tuple[int, ...]] = [(5, 3), (3,), ()]
 
 
-def starts(is_complex: bool) -> list[np.ndarray]:
-    made = [np.asarray(draw(*shape, seed=i)) for i, shape in enumerate(SHAPES)]
-    return [np.asarray(a + 1j * draw(*a.shape, seed=9)) for a in made] if is_complex else made
 
 
 def lion(
@@ -94,28 +92,26 @@ def in_double() -> Any:
 @pytest.mark.parametrize(("name", "options"), STEPS, ids=str)
 def test_fifty_steps_are_pytorchs(backend: str, name: str, options: Options, dtype: str, torch: Any) -> None:
     is_complex, count = dtype == "complex128", 50 if backend in ("numpy", "torch") else 12
-    ours = [leaf(a) for a in starts(is_complex)]
-    theirs = [torch.tensor(a, requires_grad=True) for a in starts(is_complex)]
+    start = drawn(is_complex, 0)
+    ours, written = [leaf(a) for a in start], [a.copy() for a in start]
+    moments = [np.zeros_like(a) for a in start]
+    theirs = [torch.tensor(a, requires_grad=True) for a in start]
     optimizer = getattr(optim, name)(ours, lr=0.05, **options)
-    if name in WRITTEN:
-        written = [a.copy() for a in starts(is_complex)]
-        moments = [np.zeros_like(a) for a in written]
-    else:
-        other = getattr(torch.optim, name)(theirs, lr=0.05, **options)
+    other = None if name in WRITTEN else getattr(torch.optim, name)(theirs, lr=0.05, **options)
     for step in range(count):
-        for i, g in enumerate(gradients(SHAPES, step, is_complex)):
+        for i, g in enumerate(gradients(step, is_complex)):
             if i == 1 and step % 3 == 1:
                 ours[i].grad = theirs[i].grad = None
                 continue
             # agrad's gradient of a real function is the conjugate of PyTorch's
             set_grad(ours[i], np.asarray(np.conj(g)))
             theirs[i].grad = torch.tensor(g)
-            if name in WRITTEN:
+            if other is None:
                 written[i], moments[i] = WRITTEN[name](written[i], g, moments[i], lr=0.05, **options)
         optimizer.step()
-        if name not in WRITTEN:
+        if other is not None:
             other.step()
-    expected = written if name in WRITTEN else [b.detach().numpy() for b in theirs]
+    expected = written if other is None else [b.detach().numpy() for b in theirs]
     all_close(ours, expected, rtol=1e-10, atol=1e-10)
 
 
@@ -217,8 +213,7 @@ def test_the_pure_functions_take_the_same_steps(backend: str, place: Any, name: 
 
 @pytest.mark.parametrize(("name", "options"), [p for p in ONE_OF_EACH if p.id not in ("Lion", "Rprop")])
 def test_a_step_can_be_differentiated_by_everything(name: str, options: Options) -> None:
-    step = getattr(optim, name).transform(**{"lr": 0.05, **options})
-    p, slope = draw(3), draw(3, seed=1)
+    step, slope = getattr(optim, name).transform(**{"lr": 0.05, **options}), draw(3, seed=1)
 
     def after(p: Any, lr: Any, scale: Any) -> Any:
         state = step.init(p)
@@ -226,12 +221,7 @@ def test_a_step_can_be_differentiated_by_everything(name: str, options: Options)
             p, state = step.update(agrad.grad(lambda p: agrad.sum(scale * p**4))(p), state, p, lr=lr)
         return agrad.sum(p * slope)
 
-    given = (p, np.asarray(0.05), np.asarray(1.3))
-    found = agrad.grad(after, argnums=(0, 1, 2))(*given)
-    for i, (x, g) in enumerate(zip(given, found, strict=True)):
-        along, h = draw(*x.shape, seed=i), 1e-6
-        ends = [float(after(*given[:i], x + s * h * along, *given[i + 1 :])) for s in (1, -1)]
-        assert math.isclose(float(np.sum(g * along)), (ends[0] - ends[1]) / (2 * h), rel_tol=1e-5, abs_tol=1e-7), i
+    testing.check_grads(after, (draw(3), np.asarray(0.05), np.asarray(1.3)), order=1)
 
 
 @pytest.mark.parametrize(("name", "options"), ONE_OF_EACH)
@@ -276,8 +266,7 @@ def test_a_closure_and_zeroed_gradients() -> None:
     optimizer.zero_grad(set_to_none=False)
     np.testing.assert_array_equal(host(w.grad), np.zeros(3))
     optimizer.zero_grad()
-    assert w.grad is None
-    assert optimizer.step() is None
+    assert w.grad is optimizer.step() is None
 
 
 def test_an_own_optimizer_declares_its_options() -> None:
@@ -307,5 +296,4 @@ def test_a_subclass_without_options_inherits_the_constructor() -> None:
     class Plain(optim.Optimizer):
         pass
 
-    assert Faster([leaf(np.ones(2))]).lr == 0.5
-    assert Plain([leaf(np.ones(2))], lr=0.5).lr == 0.5
+    assert Faster([leaf(np.ones(2))]).lr == Plain([leaf(np.ones(2))], lr=0.5).lr == 0.5
