@@ -57,13 +57,6 @@ KINDS = [
 ]
 
 
-@pytest.fixture
-def on_numpy() -> Any:
-    with agrad.use_backend("numpy"):
-        yield
-
-
-@pytest.mark.usefixtures("on_numpy")
 @pytest.mark.parametrize("kind", KINDS)
 class TestInPlace:
     def test_alone_it_is_overwritten(self, kind: Any) -> None:
@@ -196,7 +189,6 @@ class TestInPlace:
             tracemalloc.stop()
 
 
-@pytest.mark.usefixtures("on_numpy")
 def test_an_ordinary_training_step_is_in_place() -> None:
     nn.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
@@ -208,7 +200,6 @@ def test_an_ordinary_training_step_is_in_place() -> None:
         assert [id(p.data) for p in model.parameters()] == addresses
 
 
-@pytest.mark.usefixtures("on_numpy")
 def test_the_count_is_right_in_other_frames() -> None:
     w = leaf(draw(3))
     results = []
@@ -228,7 +219,6 @@ def test_the_count_is_right_in_other_frames() -> None:
     assert results == [True, False] * (len(results) // 2)
 
 
-@pytest.mark.usefixtures("on_numpy")
 class TestCotangents:
     """Those of what is used twice are added up in the first one's memory, where nobody else holds it."""
 

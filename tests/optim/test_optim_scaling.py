@@ -73,8 +73,7 @@ def test_steps_that_overflow_are_left_out(place: Any, name: str, jitted: bool) -
         before = scaled.values()
         step(factor, scale)
         if factor is huge:
-            size -= 2
-            taken = 0
+            size, taken = size - 2, 0
             all_equal(scaled.values(), before)
             plain.optimizer.steps += 1  # schedules count all steps
         else:
@@ -83,10 +82,8 @@ def test_steps_that_overflow_are_left_out(place: Any, name: str, jitted: bool) -
             plain.step(one, None)
             all_close(scaled.values(), plain.values(), rtol=3e-6, atol=1e-7)
         assert scale.scale == 2.0**size
-    assert scaled.optimizer.steps == 9
-    assert scale.state_dict()["good_steps"] == taken == 1
-    if jitted:
-        assert step.cache_info()[:2] == (8, 1)
+    assert (scaled.optimizer.steps, scale.state_dict()["good_steps"], taken) == (9, 1, 1)
+    assert not jitted or step.cache_info()[:2] == (8, 1)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +136,7 @@ def test_gradients_can_be_clipped_in_between(place: Any) -> None:
     before = problem.values()[0]
     optim.clip_grad_norm(problem.parameters, 1e-3)
     scale.step()
-    np.testing.assert_allclose(problem.values()[0], before, atol=2e-4)
-    assert not np.array_equal(problem.values()[0], before)
+    assert 0 < np.abs(problem.values()[0] - before).max() < 2e-4
 
 
 def test_the_scale_stays_a_number(place: Any) -> None:
