@@ -1,10 +1,8 @@
 """Data sets of tables: classes or quantities, told apart by what the labels are."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from processes import run_program
 from refusals import fails
 
 from agrad.data import ClassificationData, RegressionData, load_npz, load_table
@@ -141,4 +139,4 @@ def test_the_lines_about_a_table_count_the_columns_in_use(tmp_path):
 def test_reading_a_table_imports_no_pandas(tmp_path):
     path = columns_of(tmp_path / "t.csv", a=["", *range(39)], b=["u", "v"] * 20, y=[1, 2] * 20)
     program = "import sys, agrad.data; agrad.data.load_table(sys.argv[1], 'y'); sys.exit('pandas' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program, path], check=True)
+    run_program(program, path)

@@ -304,14 +304,11 @@ def test_an_error_names_the_example_and_the_data_set(workers):
     batches = iter(loader)
     next(batches), next(batches)
     note = "DataLoader: raised by example 9 of the data set Bad"
-    with pytest.raises(FileNotFoundError, match="picture 9") as caught:
-        next(batches)
-    assert caught.value.__notes__ == [note]
+    assert fails(FileNotFoundError, "picture 9", next, batches).__notes__ == [note]
     assert list(batches) == [] and int(loader.state_dict()["batch"]) == 2 and int(loader.state_dict()["epoch"]) == 0
     # that of an iterator ends no epoch
-    with pytest.raises(RuntimeError) as caught:
-        list(data.DataLoader(Bad(StopIteration()), 4, num_workers=workers))
-    assert caught.value.__cause__.__notes__ == [note]
+    ended = fails(RuntimeError, ".", list, data.DataLoader(Bad(StopIteration()), 4, num_workers=workers))
+    assert ended.__cause__.__notes__ == [note]
     for dataset, collate, note in (
         (Pictures(), lambda examples: examples[9], "the batch of the examples 0, 1, 2, 3 of the data set Pictures"),
         (Stream(), lambda examples: examples[9], "a batch of the data set Stream"),
@@ -319,9 +316,9 @@ def test_an_error_names_the_example_and_the_data_set(workers):
         (data.TensorDataset(X), None, "the examples 99, 0 of the data set TensorDataset"),
     ):
         rows = {"sampler": [99, 0]} if isinstance(dataset, data.TensorDataset) else {}
-        with pytest.raises((IndexError, ZeroDivisionError)) as caught:
-            next(iter(data.DataLoader(dataset, 4, collate_fn=collate, num_workers=workers, **rows)))
-        assert caught.value.__notes__ == [f"DataLoader: raised by {note}"]
+        loader = data.DataLoader(dataset, 4, collate_fn=collate, num_workers=workers, **rows)
+        error = fails((IndexError, ZeroDivisionError), "zero|range|bounds", lambda loader=loader: next(iter(loader)))
+        assert error.__notes__ == [f"DataLoader: raised by {note}"]
 
 
 def test_an_iterator_that_is_left_ends_its_threads():

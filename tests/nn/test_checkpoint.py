@@ -177,9 +177,7 @@ OURS = {"__metadata__": {"agrad": "{}"}}
 def test_files_that_cannot_be_loaded(tmp_path, content, message):
     path = tmp_path / "m.safetensors"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=message) as raised:
-        checkpoint.load(path)
-    assert str(path) in str(raised.value)
+    assert str(path) in str(fails(DataError, message, checkpoint.load, path))
 
 
 def test_what_is_expected(tmp_path):
@@ -190,11 +188,10 @@ def test_what_is_expected(tmp_path):
     assert checkpoint.load(path, expected | {"0.bias": ((3,), None)})[0].keys() == TENSORS.keys()
     wrong = expected | {"0.weight": ((4, 3), "float64"), "1.bias": ((2,), "float32")}
     del wrong["empty"]
-    with pytest.raises(DataError) as raised:
-        checkpoint.load(path, wrong)
-    shapes = "0.weight: must be float64 of shape (4, 3), got float32 of (3, 4)"
-    for part in (str(path), shapes, "1.bias: must be float32 of shape (2,), got none", "empty: not expected"):
-        assert part in str(raised.value)
+    match = r"0.weight: must be float64 of shape \(4, 3\), got float32 of \(3, 4\)"
+    text = str(fails(DataError, match, checkpoint.load, path, wrong))
+    for part in (str(path), "1.bias: must be float32 of shape (2,), got none", "empty: not expected"):
+        assert part in text
     fails(DataError, r"\.\.\. 104 in all", checkpoint.load, path, {f"p{i}": ((1,), None) for i in range(100)})
 
 

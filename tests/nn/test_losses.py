@@ -146,7 +146,9 @@ TURNED, SHORT = np.array([[0, 0, 4, 1], [3, 0, 3, 0], [4, 1, 1, 1]]), np.array([
     ],
     ids=["mean", "none", "blank", "joined", "empty", "one row", "few steps"],
 )
-def test_ctc_loss(backend: str, x: Any, targets: Any, inputs: Any, counts: Any, how: dict[str, Any], torch: Any) -> None:
+def test_ctc_loss(
+    backend: str, x: Any, targets: Any, inputs: Any, counts: Any, how: dict[str, Any], torch: Any
+) -> None:
     given = [here(a) if isinstance(a, np.ndarray) else a for a in (targets, inputs, counts)]
     theirs = [torch.asarray(a) for a in (targets, inputs, counts)]
     check_same(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
-from tensors import all_close, draw, here, host, leaf, same_state, set_grad
+from tensors import all_close, draw, host, leaf, same_state, set_grad
 from test_optimizers import ADAM_OPTIONS, SGD_OPTIONS
 from training_steps import same_jitted, step_of
 
@@ -109,8 +109,6 @@ def test_a_jitted_steps_velocity_does_not_stay_denormal() -> None:
     for count in range(200):
         step(x, y if count else y + 1)
     assert not optimizer.state_dict()["0.v"].any()
-
-
 
 
 def test_clip_grad_norm_of_narrow_gradients_does_not_overflow() -> None:

@@ -61,8 +61,6 @@ def gradients(step: int, is_complex: bool) -> list[np.ndarray]:
 SHAPES: list[tuple[int, ...]] = [(5, 3), (3,), ()]
 
 
-
-
 def lion(
     p: Any, g: Any, m: Any, lr: float, betas: Any = (0.9, 0.99), weight_decay: float = 0, maximize: bool = False
 ) -> tuple[Any, Any]:
