@@ -62,15 +62,13 @@ def test_each_kind_of_column_becomes_numbers(whole):
     assert "left out 'id', 'note'" in line and "--keep" in line
     X = columns_of(encoder, table)
     heights = table["height"].values
-    assert X["height"][5] == np.nanmedian(heights)
-    assert np.flatnonzero(X["height missing"]).tolist() == [5]
+    assert X["height"][5] == np.nanmedian(heights) and np.flatnonzero(X["height missing"]).tolist() == [5]
     marks = np.stack([X[name] for name in encoder.names if name.startswith("city=")])
     assert marks.sum(axis=0).tolist() == [1.0] * ROWS
     assert [X["city=(missing)"][ROWS - 2], X["city=(other)"][ROWS - 1], X["city=Rome"][0]] == [1, 1, 1]
     days = table["born"].values.astype("datetime64[D]")
     assert [X[f"born {part}"][3] for part in ("year", "month", "weekday")] == [2003, 4, days[3].item().weekday()]
-    assert X["born time"].min() == 0
-    assert X["born time"][3] == (days[3] - days.min()) / np.timedelta64(1, "s")
+    assert [X["born time"].min(), X["born time"][3]] == [0, (days[3] - days.min()) / np.timedelta64(1, "s")]
     assert X["member"].tolist() == [1, 0] * (ROWS // 2)
 
 
@@ -113,9 +111,8 @@ def test_further_tables_are_matched_by_name(whole, tmp_path):
     told.clear()
     assert np.array_equal(encoder.transform(other), expected)
     assert "ignored, because the training data did not have them: more" in told[0]
-    fewer = write(tmp_path / "fewer.csv", names=["member", "height"])
-    fails(DataError, r"missing: city, born", encoder.transform, fewer)
-    fails(DataError, "Call its method fit", lambda: TableEncoder().transform(table))
+    fails(DataError, "missing: city, born", encoder.transform, write(tmp_path / "f.csv", names=["member", "height"]))
+    fails(DataError, "Call its method fit", TableEncoder().transform, table)
 
 
 def test_what_training_did_not_have_is_told_once(whole, tmp_path):
@@ -219,12 +216,7 @@ def test_parquet_is_encoded_as_text_is(tmp_path):
     from pyarrow import parquet
 
     table = write(tmp_path / "t.csv")
-    columns = {
-        c.name: pyarrow.array([None if gap else x for x, gap in zip(c.values.tolist(), c.missing, strict=True)])
-        for c in table.columns
-        if c.kind != "date"
-    }
-    columns["born"] = pyarrow.array(table["born"].values)
+    columns = {c.name: pyarrow.array(c.values, mask=c.missing) for c in table.columns}
     columns["member"] = pyarrow.array([word == "yes" for word in table["member"].values])
     parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
     encoder, _ = fitted(table)

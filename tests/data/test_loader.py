@@ -317,7 +317,7 @@ def test_an_error_names_the_example_and_the_data_set(workers):
     ):
         rows = {"sampler": [99, 0]} if isinstance(dataset, data.TensorDataset) else {}
         loader = data.DataLoader(dataset, 4, collate_fn=collate, num_workers=workers, **rows)
-        error = fails((IndexError, ZeroDivisionError), "zero|range|bounds", lambda loader=loader: next(iter(loader)))
+        error = fails((IndexError, ZeroDivisionError), "zero|range|less than", lambda loader=loader: next(iter(loader)))
         assert error.__notes__ == [f"DataLoader: raised by {note}"]
 
 
