@@ -134,13 +134,6 @@ def test_weighted_draws():
         assert all(abs(counts[k] - share * weights[k]) < 5 * np.sqrt(share * weights[k]) for k in counts)
 
 
-@pytest.mark.parametrize("drop_last", [False, True])
-def test_batches_of_numbers(drop_last):
-    sampler = data.BatchSampler(data.SequentialSampler(range(7)), 3, drop_last)
-    assert list(sampler) == [[0, 1, 2], [3, 4, 5], *([] if drop_last else [[6]])]
-    assert len(sampler) == 3 - drop_last
-
-
 def order(**given):
     return data.batches(**{"n": 10, "batch_size": 3, "seed": 0, "epoch": 0} | given)
 

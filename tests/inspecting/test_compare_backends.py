@@ -81,35 +81,6 @@ def test_the_first_gradient_that_differs() -> None:
     fails(AssertionError, match, agrad.compare_backends, f, X, backends=PAIR, check=True)
 
 
-def off(rule: Any) -> Any:
-    """The identity, with a pullback of its own on array-api-strict."""
-
-    @agrad.primitive(batch="leading")
-    def same(xp: Any, x: Any, /) -> Any:
-        return x * 1.0
-
-    same.vjp(lambda xp, g: rule(xp, g) if strict(g) else g)
-    return same
-
-
-@pytest.mark.parametrize(
-    ("rule", "dtype"),
-    [
-        (lambda xp, g: g[::-1, :], np.float64),  # each element of a cotangent has its own weight
-        (lambda xp, g: xp.flip(g, axis=1), np.float32),
-        (lambda xp, g: xp.conj(g), np.complex128),  # its imaginary part too
-        (lambda xp, g: xp.conj(g[::-1, :]), np.complex64),
-        (lambda xp, g: xp.real(g) + 1j * xp.flip(xp.imag(g), axis=1), np.complex128),
-    ],
-    ids=["rows", "columns", "conjugate", "both", "imaginary columns"],
-)
-def test_a_cotangent_weighs_every_element_by_its_own_number(rule: Any, dtype: Any) -> None:
-    x = np.asarray(X, dtype=dtype)
-    report = agrad.compare_backends(off(rule), x, backends=PAIR)
-    assert (report.first.operation, report.first.direction) == ("same", "backward")
-    assert agrad.compare_backends(off(lambda xp, g: g), x, backends=PAIR)
-
-
 @pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128"])
 def test_a_cotangent_has_its_results_dtype_and_no_small_element(kind: str) -> None:
     seen: list[Any] = []
@@ -122,9 +93,9 @@ def test_a_cotangent_has_its_results_dtype_and_no_small_element(kind: str) -> No
     assert agrad.compare_backends(same, np.ones((3, 4), dtype=kind), backends=PAIR)
     first, second = (np.asarray(g) for g in seen)
     np.testing.assert_array_equal(first, second, strict=True)
-    assert (first.dtype, len(np.unique(first))) == (kind, 12)
+    assert first.dtype == kind
     for part in (first.real, first.imag) if kind.startswith("complex") else (first,):
-        assert 0.5 <= part.min() < part.max() <= 1.5
+        assert 0.5 <= part.min() < part.max() <= 1.5 and len(np.unique(part)) == 12
 
 
 def test_inside_transforms() -> None:

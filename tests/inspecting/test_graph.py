@@ -97,18 +97,6 @@ def test_operations_of_several_outputs(backend: str) -> None:
     assert [i.row for i in tape.rows[3].inputs] == [1]
 
 
-def test_gradients_touch_nothing_and_free_nothing(backend: str) -> None:
-    x = leaf([1.0, 2.0])
-    y = agrad.sum(agrad.exp(x) * x)
-    x.grad = agrad.asarray([5.0, 5.0], dtype=agrad.float64)
-    tape = agrad.graph(y, gradients=True)
-    expected = np.exp([1.0, 2.0]) * [2.0, 3.0]
-    np.testing.assert_allclose(host(tape.rows[0].gradient), expected, rtol=1e-14)
-    same(x.grad, [5.0, 5.0])
-    y.backward()
-    np.testing.assert_allclose(host(x.grad), 5 + expected, rtol=1e-14)
-
-
 def test_a_gradient_that_is_not_there_is_blank() -> None:
     @agrad.primitive
     def second(xp, a, b, /):

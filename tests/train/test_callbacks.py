@@ -9,7 +9,6 @@ import pytest
 from refusals import fails
 from samples import Stop, blobs, classifier, line, regressor, values
 
-import agrad
 from agrad import nn, optim, train
 from agrad.errors import ConfigurationError, DataError, OperandError, SaveError
 from agrad.optim import lr_scheduler
@@ -160,15 +159,6 @@ def test_after_an_error_a_run_is_exact_or_not_saved(tmp_path):
     within.load(tmp_path / "between.st")
     within.save(tmp_path / "within.st")
     assert (tmp_path / "within.st").read_bytes() == (tmp_path / "between.st").read_bytes()
-
-
-def test_a_run_goes_on_on_another_backend(backend, tmp_path):
-    path = tmp_path / "run.st"
-    with agrad.use_backend("numpy"):
-        reference = classifier().fit(X, y, epochs=4, batch_size=8, progress=False)
-        classifier(callbacks=[Checkpoint(path)]).fit(X, y, epochs=2, batch_size=8, progress=False)
-    history = classifier().fit(X, y, epochs=4, batch_size=8, progress=False, resume=path)
-    np.testing.assert_allclose(history.column("loss"), reference.column("loss"), rtol=1e-4)
 
 
 def test_two_calls_train_as_one_does_and_true_goes_on_in_the_middle():
