@@ -24,6 +24,9 @@ def test_repr_names_value_dtype_backend_device_and_operation() -> None:
     assert repr(x.detach()) == "Tensor([0.5, -1.0], dtype=float64, backend=numpy, device=cpu)"
     assert repr(agrad.sum(x)) == "Tensor(-0.5, dtype=float64, backend=numpy, device=cpu, op=sum)"
     assert f"{x}" == str(x) == repr(x)
+    assert repr(agrad.Tensor()) == "<Tensor without a value>"
+    # without a warning
+    assert repr(agrad.asarray(np.array([0.1, 6e4, 6e-8], dtype=np.float16))).startswith("Tensor([0.1, 60000.0, 6e-08]")
 
 
 @pytest.mark.parametrize(
@@ -46,10 +49,6 @@ def test_repr_of_values(values: np.ndarray, text: str, backend: str, place: Any)
         pytest.skip("Dask's values are not computed to be printed")
     shown = repr(agrad.asarray(place(values)))
     assert text in shown and f"backend={backend}, device=" in shown
-
-
-def test_half_precision_prints_without_warnings() -> None:
-    assert repr(agrad.asarray(np.array([0.1, 6e4, 6e-8], dtype=np.float16))).startswith("Tensor([0.1, 60000.0, 6e-08]")
 
 
 @pytest.mark.parametrize("shape", [(1000, 1000), (4, 5, 6), (3, 3, 3, 3, 3), (7, 9), (1, 1000), (1000, 1), (2,) * 12])
@@ -135,10 +134,6 @@ def test_repr_of_a_dtype_that_numpy_has_not() -> None:
 
     x = agrad.asarray(torch.tensor([0.5, 3.0], dtype=torch.bfloat16))
     assert repr(x) == "Tensor([0.5, 3.0], dtype=bfloat16, backend=torch, device=cpu)"
-
-
-def test_repr_of_a_tensor_without_a_value() -> None:
-    assert repr(agrad.Tensor()) == "<Tensor without a value>"
 
 
 def test_devices_are_shown_by_the_name_that_agrad_takes(backend: str) -> None:
