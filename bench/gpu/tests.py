@@ -19,7 +19,7 @@ from bench.gpu.runner import GRACE, how_ended
 NAME = "a sample of the tests on CuPy"
 FILES = (
     "random/test_random", "jit/test_jit_products", "jit/test_jit_state", "jit/test_jit_numbers",
-    "jit/test_jit_precision", "optim/test_optim", "optim/test_optim_scaling", "nn/test_nn", "cli/test_training",
+    "jit/test_jit_precision", "optim/test_optim", "optim/test_optim_scaling", "nn/test_modules", "cli/test_training",
     "engine/test_views", "engine/test_inplace", "engine/test_engine", "engine/test_tensor", "ops/test_linalg",
     "ops/test_special_accuracy", "ops/test_cases",
 )  # fmt: skip
