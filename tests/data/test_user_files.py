@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from refusals import fails, refuses
 
 from agrad import data
-from agrad.errors import ConfigurationError, DataError
+from agrad.errors import LENGTH, ConfigurationError, DataError, listed, printable
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(5, 3, (40, 2, 3))
@@ -290,6 +290,89 @@ def test_csv_forms_that_programs_write(tmp_path):
 def test_csv_content_that_cannot_be_used(tmp_path, text, label, message):
     path = written(tmp_path / "own.csv", text)
     assert str(path) in str(fails(DataError, message, data.load_csv, path, label))
+
+
+# -- columns, classes and quantities --
+
+
+def table(path, names, *columns):
+    rows = "".join(",".join(map(str, row)) + "\n" for row in zip(*columns, strict=True))
+    return written(path, f"{','.join(names)}\n{rows}")
+
+
+@pytest.mark.parametrize("names", ["a,a,k", "k,a,k", "a,,,k", "a, a ,k"])
+def test_each_column_has_a_name_of_its_own(tmp_path, names):
+    written(tmp_path / "a.csv", f"{names}\n{','.join('1' * len(names.split(',')))}\n")
+    match = r"a different name for each column, found '\w?' \(columns \d and \d"
+    fails(DataError, match, data.read_csv, tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "warned"),
+    [
+        ("Unnamed: 0", range(40), True),
+        ("Unnamed: 0", range(1, 41), True),
+        ("", RNG.permutation(1000)[:40], True),
+        ("", [0.5 * i for i in range(40)], False),
+        ("", [0] * 40, False),
+        ("row", range(40), False),
+    ],
+)
+def test_an_index_column_is_warned_of(tmp_path, recwarn, name, values, warned):
+    path = table(tmp_path / "a.csv", [name, "x", "k"], values, range(40), ["n", "y"] * 20)
+    lines = []
+    assert data.load_csv(path, "k", report=lines.append).n_features == 2
+    assert len(lines) == warned and not recwarn.list
+    data.load_csv(path, "k")
+    assert [f"the column {name!r} numbers the rows" in str(w.message) for w in recwarn.list] == [True] * warned
+
+
+FRACTIONS = RNG.normal(size=40)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (FRACTIONS, "40 different values in 40 rows"),
+        (RNG.permutation(40).astype(float), "found 1 of '0'"),
+        ([*range(20), 30] + [*range(20)] * 4, "found 1 of '30'; these are quantities (21 different values in 101"),
+        (["?", *FRACTIONS[1:]], "among others; these are quantities"),
+        (["?", *range(39)], "found 1 of '0'"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_quantities_are_no_classes(tmp_path, labels, message, kind):
+    path = tmp_path / f"a.{kind}"
+    if kind == "csv":
+        load, given = data.load_csv, (table(path, ["x", "k"], range(len(labels)), labels), "k")
+    else:
+        np.savez(path, X=np.arange(len(labels)), y=np.array(labels))
+        load, given = data.load_npz, (path,)
+    text = str(fails(DataError, "--task regression", load, *given))
+    assert "write them as text" in text and path.name in text
+    if kind == "npz" or "?" in labels:
+        assert message in text
+
+
+CLASSES = np.arange(39) % 20, np.arange(300) % 60, [f"c{i // 2}" for i in range(60)], ["?", *[1, 2, 3] * 13]
+
+
+@pytest.mark.parametrize("labels", [*CLASSES, ["v1.5", "2.5"] * 20])
+def test_classes_are_no_quantities(tmp_path, labels):
+    table(tmp_path / "a.csv", ["x", "k"], range(len(labels)), labels)
+    np.savez(tmp_path / "a.npz", X=np.arange(len(labels)), y=np.array(labels))
+    for found in (data.load_csv(tmp_path / "a.csv", "k"), data.load_npz(tmp_path / "a.npz")):
+        assert found.n_classes == len(set(labels))
+
+
+def test_messages_on_files_are_a_few_printable_lines():
+    assert printable("a\tb\né\x1b\u202e\ud800\x7f") == "a\tb\né\\x1b\\u202e\\ud800\\x7f"
+    assert str(DataError("short: \x1b[2J")) == "short: \\x1b[2J"
+    long = str(DataError("\x1b" * 10**6))
+    assert len(long) <= LENGTH + 3 and long.endswith("...") and long.isprintable()
+    lines = str(DataError("\n".join(map(str, range(50))))).splitlines()
+    assert lines[:2] == ["0", "1"] and len(lines) == 13 and lines[-1] == "... 50 lines"
+    assert listed(["x" * 1000, "a\nb", "c"], 2) == f"{'x' * 40}..., a\\nb, ... 3 in all"
 
 
 # -- damaged files --

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import signal
+import stat
 
 import numpy as np
 import pytest
@@ -316,6 +317,31 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch, call, erro
         file.write(b"half")
         raise RuntimeError("mine")
     assert os.listdir(tmp_path) == ["m"] and path.read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_save_keeps_the_permissions_of_the_file(tmp_path, mode):
+    (tmp_path / "m").write_bytes(b"old")
+    (tmp_path / "m").chmod(mode)
+    with files.written_whole(tmp_path / "m") as file:
+        # nobody else may read what is not yet in place either
+        assert stat.S_IMODE(os.stat(file.name).st_mode) == mode
+        file.write(b"new")
+    assert (tmp_path / "m").read_bytes() == b"new"
+    assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == mode
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="files are locked with fcntl")
+def test_a_save_removes_what_killed_ones_left_and_nothing_else(tmp_path):
+    for name in (".agrad-1-0123456789ab.tmp", ".agrad-notes", "other.tmp"):
+        (tmp_path / name).write_bytes(b"left")
+    (tmp_path / ".agrad-folder.tmp").mkdir()
+    with files.written_whole(tmp_path / "one") as file:
+        file.write(b"1")
+        # one that is being written is left alone
+        files.write_whole(tmp_path / "two", b"2")
+    assert sorted(os.listdir(tmp_path)) == [".agrad-folder.tmp", ".agrad-notes", "one", "other.tmp", "two"]
+    assert (tmp_path / "one").read_bytes() == b"1" and (tmp_path / "two").read_bytes() == b"2"
 
 
 def kill(*args):

@@ -11,7 +11,7 @@ from tensors import all_close, all_equal
 from training_steps import OPTIMIZERS
 
 import agrad
-from agrad import optim
+from agrad import nn, optim
 from agrad.errors import ConfigurationError, DataError, OperandError
 
 # Dask computes in threads that know nothing of ``numpy.errstate``
@@ -182,3 +182,17 @@ def test_refusals() -> None:
     scale = optim.LossScale(optimizer)
     fails(ConfigurationError, "no parameter has a gradient", scale.step)
     fails(DataError, "good_steps", scale.load_state_dict, {"scale": np.array(1.0)})
+
+
+def test_counts_that_no_run_reaches_are_refused() -> None:
+    optimizer = optim.Adam(nn.Linear(2, 1).parameters())
+    scale = optim.LossScale(optimizer)
+    zeros = {f"{i}.{slot}": np.zeros(shape, "f4") for i, shape in enumerate([(2, 1), (1,)]) for slot in "mv"}
+    for steps, taken in ((2**40, 2**40), (3, 4)):
+        counts = {name: np.array(taken) for name in ("0.step", "1.step")}
+        state = zeros | counts | {"steps": np.array(steps), "lr": np.array(0.1)}
+        fails(DataError, r"steps must be below 2\*\*31", optimizer.load_state_dict, state)
+    for value, good in ((np.nan, 0), (0.0, 0), (np.inf, 0), (1.0, 2**40)):
+        state = {"scale": np.array(value), "good_steps": np.array(good)}
+        fails(DataError, r"scale must be from 2\*\*-126", scale.load_state_dict, state)
+    assert scale.scale == 2.0**16
