@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import fails
+from training_steps import same_jitted, step_of
 
 import agrad
 from agrad import nn, optim
@@ -105,6 +106,22 @@ def test_sixty_steps_are_pytorchs(name: str, kind: str, torch: Any) -> None:
             again.load_state_dict(mine.state_dict())
             mine = again
     assert mine.last_epoch == (19 if name == "fractions of epochs" else 60)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+@pytest.mark.parametrize("name", ["ExponentialLR", "OneCycleLR", "SequentialLR", "CyclicLR"])
+def test_a_jitted_step_is_traced_once(backend: str, name: str, kind: str) -> None:
+    def train(jit: Any) -> list[agrad.Tensor]:
+        optimizer = optimizer_of(kind)
+        scheduler, (one, two) = SCHEDULERS[name](S, optimizer), optimizer.parameters
+        run = jit(step_of(optimizer, lambda: agrad.sum(agrad.square(one * two - 3.0))))
+        for _ in range(8):
+            run()
+            scheduler.step()
+        assert jit is not agrad.jit or run.cache_info().misses == 1
+        return [one, two]
+
+    same_jitted(train, rtol=1e-10)
 
 
 def test_schedulers_that_multiply_may_be_used_together() -> None:
