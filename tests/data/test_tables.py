@@ -37,7 +37,8 @@ def written(path, text):
     return path
 
 
-def test_columns_have_kinds_and_missing_values(tmp_path, reader):
+@pytest.mark.usefixtures("reader")
+def test_columns_have_kinds_and_missing_values(tmp_path):
     table = data.read_csv(written(tmp_path / "a.csv", MIXED))
     assert len(table) == 4 and table.delimiter == ";"
     assert {c.name: c.kind for c in table.columns} == {
@@ -144,7 +145,8 @@ def test_text_as_it_is_found(tmp_path):
     assert data.read_csv(tmp_path / "t.csv.zip")["b"].values.tolist() == [2.0]
 
 
-def test_cells_that_are_no_numbers_are_named(tmp_path, reader):
+@pytest.mark.usefixtures("reader")
+def test_cells_that_are_no_numbers_are_named(tmp_path):
     path = written(tmp_path / "a.csv", f"\n{MIXED}")
     table = data.read_csv(path)
     infinite = data.read_csv(written(tmp_path / "b.csv", "\n" + MIXED.replace("NA", "7")))
