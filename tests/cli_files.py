@@ -7,6 +7,8 @@ import struct
 
 import numpy as np
 
+from agrad.nn import checkpoint
+
 
 def table(path, header, rows):
     with open(path, "w", newline="", encoding="utf-8") as file:
@@ -22,6 +24,11 @@ def rows_of(path):
 def records(path):
     """Return the records of a log."""
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def tensors(path):
+    """Return the dtypes, shapes and bytes of the arrays of a saved model."""
+    return {name: (a.dtype, a.shape, a.tobytes()) for name, a in checkpoint.load(path)[0].items()}
 
 
 def mnist(folder):

@@ -23,6 +23,18 @@ def run(capfd):
 
 
 @pytest.fixture
+def ran(run):
+    """Run a command that must succeed; gives what was printed on each output."""
+
+    def ran(*argv):
+        code, out, err = run(*argv)
+        assert code == 0, out + err
+        return out, err
+
+    return ran
+
+
+@pytest.fixture
 def refused(run):
     """Check the exit code and a part of the error of a command that prints nothing else; gives the error."""
 

@@ -15,10 +15,11 @@ def pattern(text: str) -> str:
     return re.escape(text).replace(re.escape("..."), ".*")
 
 
-def fails(error: type[Exception], match: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
-    """Check that a call raises an error whose message matches a regular expression."""
-    with pytest.raises(error, match=match):
+def fails(error: type[Exception], match: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Check that a call raises an error whose message matches a regular expression, and return the error."""
+    with pytest.raises(error, match=match) as raised:
         call(*arguments, **options)
+    return raised.value
 
 
 def each_fails(rows: Iterable[tuple[Callable[..., Any], type[Exception], str]], *arguments: Any) -> None:

@@ -19,14 +19,14 @@ from bench.gpu.runner import GRACE, how_ended
 NAME = "a sample of the tests on CuPy"
 FILES = (
     "random/test_random", "jit/test_jit_products", "jit/test_jit_state", "jit/test_jit_numbers",
-    "jit/test_jit_precision", "optim/test_optim", "optim/test_optim_scaling", "nn/test_nn", "cli/test_training",
+    "jit/test_jit_precision", "optim/test_groups", "optim/test_optim_scaling", "nn/test_modules", "cli/test_training",
     "engine/test_views", "engine/test_inplace", "engine/test_engine", "engine/test_tensor", "ops/test_linalg",
     "ops/test_special_accuracy", "ops/test_cases",
 )  # fmt: skip
 """The tests with the highest demands on a backend."""
 FEW, SMALL_FEW = 8, 400
 """One of this many cases of the table runs; see tests/conftest.py."""
-SMALL_FILES = ("random/test_random", "jit/test_jit_products", "optim/test_optim", "cli/test_training")
+SMALL_FILES = ("random/test_random", "jit/test_jit_products", "optim/test_groups", "cli/test_training")
 WORKERS = 8
 MARGIN = 8.0
 """Seconds of the part that are not available to pytest."""

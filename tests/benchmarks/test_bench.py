@@ -1,16 +1,18 @@
 """The benchmarks' command line: quick runs of every suite, tables that parse, missing libraries named, clear errors."""
 
+import functools
 import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from refusals import fails
+from refusals import fails, refuses
 from standard_names import STANDARD, WITHOUT_DERIVATIVE
 
 from bench import common, diff, ops
@@ -30,15 +32,8 @@ ROOT = Path(__file__).parents[2]
 def bench(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """A run of ``python -m bench`` from the checkout."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "AGRAD_"))} | more
-    return subprocess.run(
-        [sys.executable, "-m", "bench", *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    command = [sys.executable, "-m", "bench", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def options(*given: str) -> dict[str, Options]:
@@ -62,30 +57,24 @@ def tables(text: str) -> list[list[list[str]]]:
     return found
 
 
-def check_files(file: Path) -> dict[str, Any]:
-    """A run's record and its tables; every sample is a positive number of seconds."""
+def check_files(file: Path, name: str | None = None) -> dict[str, Any]:
+    """A run's record and its tables, all of a suite if named; every sample is a positive number of seconds."""
     assert tables(file.with_suffix(".md").read_text(encoding="utf-8"))
     record = json.loads(file.read_text(encoding="utf-8"))
     samples = [v for _, values in diff.read(file).items() for v in values]
     assert samples and min(samples) > 0
     assert {"suite", "machine", "left_out", "seconds", "computed_with", "limits"} <= set(record)
+    assert name is None or (record["suite"], not record["left_out"]) == (name, True)
     return record
 
 
 # ------------------------------------------------------------------ quick runs
 
 
-def check_run(name: str, file: Path) -> dict[str, Any]:
-    record = check_files(file)
-    assert record["suite"] == name
-    assert not record["left_out"]
-    return record
-
-
 def test_a_quick_run_in_processes_of_their_own(tmp_path: Path) -> None:
     done = bench("overhead", "--quick", "--peers", "none", "--json", str(tmp_path / "run.json"))
     assert done.returncode == 0, done.stdout + done.stderr
-    check_run("overhead", tmp_path / "run.json")
+    check_files(tmp_path / "run.json", "overhead")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +91,7 @@ def test_a_quick_run_without_peers(run: Callable, name: str, tmp_path: Path) -> 
     choice += ["--repeat", "1", *(["--only", "wine"] if name == "threads" else [])]
     code, out, err = run(name, "--quick", "--json", str(tmp_path / "run.json"), *choice)
     assert code == 0, out + err
-    check_run(name, tmp_path / "run.json")
+    check_files(tmp_path / "run.json", name)
 
 
 @pytest.mark.needs("matplotlib")
@@ -134,8 +123,7 @@ def test_a_backend_that_cannot_run_is_named_and_left_out(
     assert code == 0, out + err
     assert "left out, agrad, cupy: Backend 'cupy' is not available" in out
     code, _, err = run(*given, "cupy")
-    assert code == 2
-    assert "no backend could run" in err
+    assert code == 2 and "no backend could run" in err
 
 
 def test_a_missing_peer_is_named_and_left_out(run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,8 +131,7 @@ def test_a_missing_peer_is_named_and_left_out(run: Callable, tmp_path: Path, mon
     file = tmp_path / "run.json"
     code, out, err = run("ops", "--quick", "--only", "sin", "--peers", "autograd", "--json", str(file))
     assert code == 0, out + err
-    assert "left out, autograd: No module named autograd, for the test" in out
-    assert "Not judged" in out
+    assert "left out, autograd: No module named autograd, for the test" in out and "Not judged" in out
     assert set(check_files(file)["seconds"]["sin, 100, forward"]) == {"agrad"}
 
 
@@ -153,40 +140,34 @@ def test_several_suites_write_a_folder(run: Callable, tmp_path: Path) -> None:
     code, out, err = run(*given)
     assert code == 0, out + err
     for name in ("ops", "overhead"):
-        assert check_files(tmp_path / "runs" / f"{name}.json")["suite"] == name
+        check_files(tmp_path / "runs" / f"{name}.json", name)
 
 
 def test_the_pins_of_openblas_are_cleared() -> None:
     done = bench("nosuch", OPENBLAS_CORETYPE="Haswell")
-    assert done.returncode == 2
-    assert "there is no suite 'nosuch'" in done.stderr
+    assert done.returncode == 2 and "there is no suite 'nosuch'" in done.stderr
 
 
 # ------------------------------------------------------------------ what is asked for
 
 
-@pytest.mark.parametrize(
-    ("given", "what"),
-    [
-        (("nosuch",), "there is no suite 'nosuch'; there are overhead"),
-        (("mlp", "--backends", "nosuch"), "--backends nosuch: unknown; there are numpy"),
-        (("ops", "--backends", "numpy"), "ops: there is no choice of --backends"),
-        (("ops", "--peers", "torch,nosuch"), "--peers nosuch: unknown"),
-        (("ops", "--only", "sine"), "--only sine: unknown"),
-        (("ops", "--dtype", "int8"), "--dtype int8: unknown; there are float64, float32"),
-        (("ops", "--sizes", "many"), "sizes must be numbers"),
-        (("ops", "--sizes", "0"), "1 or more"),
-        (("overhead", "--sizes", "10"), "overhead: there is no choice of --sizes"),
-        (("overhead", "--plot", "a.png"), "there is no choice of --plot"),
-        (("ops", "--device", "cuda"), "there is no choice of --device"),
-        (("ops", "--repeat", "0"), "at least one round"),
-        (("ops", "--sample", "-1"), "more than 0 seconds"),
-        (("ops", "mlp", "--json", "a.json"), "pass a folder"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_wrong_words_are_clear_errors(given: tuple[str, ...], what: str) -> None:
-    fails(UsageError, what, lambda: options(*given))
+test_wrong_words_are_clear_errors = refuses([(UsageError, text, lambda words=words: options(*words.split()))
+    for words, text in (
+        ("nosuch", "there is no suite 'nosuch'; there are overhead"),
+        ("mlp --backends nosuch", "--backends nosuch: unknown; there are numpy"),
+        ("ops --backends numpy", "ops: there is no choice of --backends"),
+        ("ops --peers torch,nosuch", "--peers nosuch: unknown"),
+        ("ops --only sine", "--only sine: unknown"),
+        ("ops --dtype int8", "--dtype int8: unknown; there are float64, float32"),
+        ("ops --sizes many", "sizes must be numbers"),
+        ("ops --sizes 0", "1 or more"),
+        ("overhead --sizes 10", "overhead: there is no choice of --sizes"),
+        ("overhead --plot a.png", "there is no choice of --plot"),
+        ("ops --device cuda", "there is no choice of --device"),
+        ("ops --repeat 0", "at least one round"),
+        ("ops --sample -1", "more than 0 seconds"),
+        ("ops mlp --json a.json", "pass a folder"),
+    )])  # fmt: skip
 
 
 def test_options_go_to_the_suites_that_take_them() -> None:
@@ -210,11 +191,10 @@ def test_limits_are_set_by_what_takes_longer() -> None:
 
 
 def test_the_size_from_which_one_wins() -> None:
-    assert wins_from([1, 10, 100], [0.5, 1.5, 3.0]) == 10
-    assert wins_from([1, 10, 100], [1.5, 0.5, 3.0]) == 100
-    assert wins_from([1, 10, 100], [1.5, 1.5, 0.9]) is None
-    assert wins_from([1, 10], [1.1, 1.2]) == 1
-    assert wins_from([1, 10], [1.1, None]) is None
+    for ratios, size in (
+        ([0.5, 1.5, 3.0], 10), ([1.5, 0.5, 3.0], 100), ([1.5, 1.5, 0.9], None), ([1.1, 1.2], 1), ([1.1, None], None),
+    ):  # fmt: skip
+        assert wins_from([1, 10, 100][: len(ratios)], ratios) == size
 
 
 def row(name: str, ours: float, torch: float, autograd: float, size: int = ops.LARGE) -> ops.Row:
@@ -256,15 +236,11 @@ def test_a_process_of_one_thread_computes_on_one_and_leaves_the_environment() ->
     assert dict(os.environ) == before
 
 
-def test_reasons_are_about_functions_that_are_measured() -> None:
-    assert set(REASONS) <= set(CASES)
-    assert {name for name, _ in AUTOGRAD_REASONS} <= set(CASES)
+def test_every_differentiable_function_is_measured_and_reasons_are_of_these() -> None:
+    assert set(CASES) == set(STANDARD) - set(WITHOUT_DERIVATIVE)
+    assert set(REASONS) | {name for name, _ in AUTOGRAD_REASONS} <= set(CASES)
     assert {part for _, part in AUTOGRAD_REASONS} <= {ops.FORWARD, ops.GRADIENT}
     assert all(len(reason) > 20 for reason in (*REASONS.values(), *AUTOGRAD_REASONS.values()))
-
-
-def test_every_differentiable_function_is_measured() -> None:
-    assert set(CASES) == set(STANDARD) - set(WITHOUT_DERIVATIVE)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -285,24 +261,16 @@ def test_a_library_without_the_function_is_named() -> None:
 
 
 def test_calibration_and_samples_of_parts() -> None:
-    calls = {"a": 0, "b": 0}
-
-    def counted(name: str) -> Any:
-        def step() -> None:
-            calls[name] += 1
-
-        return step
-
-    local = common.Local(
-        common.Candidate("two", lambda: common.Job(counted("a"), parts={n: counted(n) for n in calls}))
-    )
+    calls: Counter[str] = Counter()
+    parts = {name: functools.partial(calls.update, name) for name in "ab"}
+    local = common.Local(common.Candidate("two", lambda: common.Job(parts["a"], parts=parts)))
     local.build(())
     numbers = local.calibrate(1e-4)
     assert set(numbers) == {"a", "b"} and min(numbers.values()) >= 1
-    before = dict(calls)
-    seconds = local.samples({"a": 5, "b": 1})
-    assert calls == {"a": before["a"] + 6, "b": before["b"] + 1}
-    assert min(seconds.values()) > 0
-    before = dict(calls)
-    local.samples({"a": 50, "b": 1}, batches=10)
-    assert calls == {"a": before["a"] + 60, "b": before["b"] + 6}
+    for numbers, options, expected in (
+        ({"a": 5, "b": 1}, {}, {"a": 6, "b": 1}),
+        ({"a": 50, "b": 1}, {"batches": 10}, {"a": 60, "b": 6}),
+    ):
+        calls.clear()
+        assert min(local.samples(numbers, **options).values()) > 0
+        assert calls == expected

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from refusals import fails
-from test_bench import check_run, tables
+from test_bench import check_files, tables
 
 from bench import adbench, transforms, transforms_jobs
 from bench.common import Missing, Timing
@@ -23,6 +23,14 @@ def off(problem: transforms_jobs.Problem) -> float:
     return 1e-4 if isinstance(problem.x, tuple) else 1e-9
 
 
+def check_job(name: str, problem: transforms_jobs.Problem, error: float, what: str) -> None:
+    """Check that a library computes what agrad does."""
+    ours, theirs = transforms_jobs.job("agrad", problem), transforms_jobs.job(name, problem)
+    found, expected = np.asarray(ours.read(ours.step())), np.asarray(theirs.read(theirs.step()))
+    assert found.shape == expected.shape and np.any(found)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=error * (1 + np.max(np.abs(expected))), err_msg=what)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.needs(m)) for n, m in MODULES.items()])
 def test_the_libraries_compute_the_same(name: str) -> None:
@@ -33,13 +41,7 @@ def test_the_libraries_compute_the_same(name: str) -> None:
         if task == LOOP or (problem.rows and name == "autograd"):
             fails(Missing, "vmap", transforms_jobs.job, name, problem)
             continue
-        theirs = transforms_jobs.job(name, problem)
-        ours = transforms_jobs.job("agrad", problem)
-        expected = np.asarray(theirs.read(theirs.step()))
-        found = np.asarray(ours.read(ours.step()))
-        assert found.shape == expected.shape
-        scale = off(problem) * (1 + float(np.max(np.abs(expected))))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=scale, err_msg=f"{objective}: {task}")
+        check_job(name, problem, off(problem), f"{objective}: {task}")
         compared += 1
     assert compared >= 14
 
@@ -52,8 +54,8 @@ def test_samples_by_a_map_are_those_of_the_loop() -> None:
 def test_derivatives_that_differ_are_an_error() -> None:
     same = {"Rosenbrock: gradient": [3.0, 5.0, 2]}
     transforms._check({"agrad": same, "jax": {"Rosenbrock: gradient": [3.0, 5.0 + 1e-9, 2]}})
-    with pytest.raises(Missing, match="Rosenbrock: gradient: jax has another derivative than agrad"):
-        transforms._check({"agrad": same, "jax": {"Rosenbrock: gradient": [3.1, 5.0, 2]}})
+    other = {"agrad": same, "jax": {"Rosenbrock: gradient": [3.1, 5.0, 2]}}
+    fails(Missing, "Rosenbrock: gradient: jax has another derivative than agrad", transforms._check, other)
 
 
 def test_what_falls_short_is_said() -> None:
@@ -82,10 +84,7 @@ def test_a_jitted_function_that_is_slower_than_eager_is_said() -> None:
 )
 def test_the_libraries_compute_the_same_objectives_of_adbench(name: str) -> None:
     for row, problem in adbench.problems(quick=True).items():
-        ours, theirs = transforms_jobs.job("agrad", problem), transforms_jobs.job(name, problem)
-        expected, found = np.asarray(theirs.read(theirs.step())), np.asarray(ours.read(ours.step()))
-        assert found.shape == expected.shape and np.any(found)
-        np.testing.assert_allclose(found, expected, atol=1e-9 * (1 + np.max(np.abs(expected))), err_msg=str(row))
+        check_job(name, problem, 1e-9, str(row))
 
 
 def test_a_loop_too_long_to_compile_is_left_out() -> None:
@@ -108,4 +107,4 @@ def test_a_quick_run(run: Callable, tmp_path: Path) -> None:
     assert code == 0, out + err
     rows = tables(out)[0]
     assert [row[0] for row in rows[2:]] == [f"Rosenbrock: {task}" for name, task in PROBLEMS if name == "Rosenbrock"]
-    assert set(check_run("transforms", tmp_path / "transforms.json")["seconds"]) == {row[0] for row in rows[2:]}
+    assert set(check_files(tmp_path / "transforms.json", "transforms")["seconds"]) == {row[0] for row in rows[2:]}

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from refusals import fails
+from cli_files import tensors
+from refusals import fails, refuses
 
 import agrad
 from agrad import data
@@ -17,7 +18,6 @@ from agrad.cli import config as configs
 from agrad.cli import models, options, sources, tasks
 from agrad.cli import train as trains
 from agrad.errors import AnomalyError, ConfigurationError, DataError
-from agrad.nn import checkpoint
 from agrad.train import Callback, batches, loop
 from agrad.train.batches import Feed
 from agrad.train.interrupts import Interrupts
@@ -95,10 +95,6 @@ def stop_after(monkeypatch, steps):
             return self.received is not None
 
     monkeypatch.setattr(trains, "Interrupts", Counted)
-
-
-def tensors(path):
-    return {name: (a.dtype, a.shape, a.tobytes()) for name, a in checkpoint.load(path)[0].items()}
 
 
 # -- one seed, one curve --
@@ -242,25 +238,23 @@ def test_a_run_stopped_after_every_few_steps_goes_on_to_the_same_bytes(blobs, tm
     ],
 )
 def test_resume_refuses_another_setting_and_names_it(saved, name, value):
-    path = saved
-    with pytest.raises(ConfigurationError, match=rf"--{name} {value} conflicts with --resume"):
-        make("--resume", path, "--epochs", "2", f"--{name}", value)
+    words = ("--resume", saved, "--epochs", "2", f"--{name}")
+    fails(ConfigurationError, rf"--{name} {value} conflicts with --resume", make, *words, value)
     same = {"hidden": "8,6", "batch-size": "7", "dropout": "0.2", "schedule": "cosine", "lr": "0.01"}.get(name)
     if same is not None:
-        make("--resume", path, "--epochs", "2", f"--{name}", same)
+        make(*words, same)
 
 
 def test_resume_refuses_other_data_and_finished_runs(blobs, saved, tmp_path):
-    path, other = saved, str(tmp_path / "other.npz")
     for more, message in (((), "has completed 1 of 1 epochs"), (("--epochs", "1"), "above 1")):
-        fails(ConfigurationError, message, make, "--resume", path, *more)
-    arrays = dict(np.load(blobs))
+        fails(ConfigurationError, message, make, "--resume", saved, *more)
+    other, arrays = str(tmp_path / "other.npz"), dict(np.load(blobs))
+    words = ("--resume", saved, "--epochs", "3", "--data", other)
     np.savez(other, **arrays)
-    make("--resume", path, "--epochs", "3", "--data", other)
+    make(*words)
     arrays["X"][3, 1] += 0.5
     np.savez(other, **arrays)
-    with pytest.raises(DataError, match="not the data that the run was started on"):
-        make("--resume", path, "--epochs", "3", "--data", other)
+    fails(DataError, "not the data that the run was started on", make, *words)
 
 
 # -- a run that goes wrong --
@@ -287,29 +281,25 @@ def test_a_nan_loss_stops_the_run_and_keeps_the_last_good_state(backend, blobs, 
     poison(monkeypatch, at)
     seen = Collector()
     run = make(*words, "--epochs", "3", "--save", path, observers=(seen,))
-    with pytest.raises(AnomalyError) as caught:
-        run.go()
-    message = str(caught.value)
-    assert f"the loss is nan at step {at} (epoch 2, batch {at - BATCHES} of {BATCHES})" in message
-    assert f"{path} holds the last good state, after epoch 1" in message
+    where = rf"the loss is nan at step {at} \(epoch 2, batch {at - BATCHES} of {BATCHES}\)"
+    fails(AnomalyError, rf"{where}.*{path} holds the last good state, after epoch 1", run.go)
     assert tensors(path) == tensors(good)
-    assert seen.records[-1]["event"] == "diverged"
-    assert f"step {at}" in seen.records[-1]["error"]
+    assert seen.records[-1]["event"] == "diverged" and f"step {at}" in seen.records[-1]["error"]
 
 
 def test_a_run_without_a_good_state_leaves_what_stood_there(blobs, tmp_path, monkeypatch):
     path = tmp_path / "model.st"
     path.write_bytes(b"")
+    words = ("--data", blobs, "--save", str(path))
     straight = ("--hidden", "none", "--batch-size", "66", "--epochs", "1", "--quiet", "--optimizer", "sgd")
-    with pytest.raises(AnomalyError, match=r"weight is not finite after the step at step 1 \(epoch 1"):
-        trained("--data", blobs, *straight, "--lr", "1e300", "--save", str(path))
+    match = r"weight is not finite after the step at step 1 \(epoch 1"
+    fails(AnomalyError, match, trained, *words, *straight, "--lr", "1e300")
     poison(monkeypatch, 3)
-    with pytest.raises(AnomalyError, match=r"step 3 \(epoch 1.*nothing was written to"):
-        trained("--data", blobs, *SMALL, "--save", str(path))
+    fails(AnomalyError, r"step 3 \(epoch 1.*nothing was written to", trained, *words, *SMALL)
     # nor is a bad state saved by an interrupt
     poison(monkeypatch, 2)
     stop_after(monkeypatch, 3)
-    fails(AnomalyError, "step 2", trained, "--data", blobs, *SMALL, "--save", str(path))
+    fails(AnomalyError, "step 2", trained, *words, *SMALL)
     assert path.read_bytes() == b""
 
 
@@ -338,29 +328,29 @@ def test_a_run_in_another_thread_leaves_signals_alone(blobs):
 # -- the settings and what a file keeps of them --
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+test_a_setting_that_makes_no_sense_is_named = refuses([
+    (ConfigurationError, configs.option(name), lambda name=name, value=value: configs.resolve({name: value}))
+    for name, value in (
         *(("dtype", "int8"), ("activation", "swish"), ("optimizer", "lion"), ("schedule", "triangle")),
         *(("hidden", (0,)), ("hidden", (8, -1)), ("epochs", 0), ("batch_size", 0), ("seed", -1), ("seed", 2**64)),
         *(("lr", 0.0), ("lr", float("nan")), ("lr", float("inf")), ("weight_decay", -1.0)),
         *(("dropout", 1.0), ("dropout", -0.1), ("validation", 1.0), ("validation", float("nan"))),
-    ],
-)
-def test_a_setting_that_makes_no_sense_is_named(name, value):
-    fails(ConfigurationError, configs.option(name), configs.resolve, {name: value})
+    )
+])  # fmt: skip
 
 
 def test_defaults_follow_the_data_and_come_back_from_json():
-    assert configs.resolve({}).lr == configs.DEFAULTS["digits"]["lr"]
-    assert configs.resolve({"optimizer": "adamw"}).weight_decay == 0.01
-    assert configs.resolve({"optimizer": "sgd", "data": "mnist"}).lr == 0.05
-    assert configs.resolve({"optimizer": "sgd", "lr": 0.2}).lr == 0.2
+    for given, name, value in (
+        ({}, "lr", configs.DEFAULTS["digits"]["lr"]),
+        ({"data": "mnist"}, "epochs", configs.DEFAULTS["mnist"]["epochs"]),
+        ({"optimizer": "adamw"}, "weight_decay", 0.01),
+        ({"optimizer": "sgd", "data": "mnist"}, "lr", 0.05),
+        ({"optimizer": "sgd", "lr": 0.2}, "lr", 0.2),
+    ):
+        assert getattr(configs.resolve(given), name) == value
     config = configs.resolve({"data": "mnist", "lr": 1 / 3, "hidden": (), "seed": 2**64 - 1})
-    assert config.epochs == configs.DEFAULTS["mnist"]["epochs"]
     assert configs.from_metadata(json.loads(json.dumps(config.as_metadata())), "file") == config
-    assert configs.shown(0.001) == "0.001"
-    assert configs.shown(0.001 + 1e-12) != "0.001"
+    assert configs.shown(0.001) == "0.001" != configs.shown(0.001 + 1e-12)
 
 
 def test_the_fingerprint_knows_the_data_and_not_their_place(blobs):

@@ -21,8 +21,6 @@ from agrad.errors import DataError, SaveError
 from agrad.nn import checkpoint
 
 RNG = np.random.default_rng(7)
-
-
 CODES = {"u1": 0x08, "i1": 0x09, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}
 
 
@@ -38,10 +36,9 @@ def test_digits():
     # the accuracy that the documentation states is for this split: it must never move
     d, again = data.load_digits(), data.load_digits(dtype="float64")
     assert d.X_train.dtype == np.float32 and d.y_train.dtype == d.y_test.dtype == np.int64
-    assert d.n_classes == 10 and d.n_features == 64 and d.feature_shape == (8, 8)
+    assert (d.n_classes, d.n_features, d.feature_shape) == (10, 64, (8, 8))
     assert again.X_train.dtype == np.float64 and np.array_equal(again.X_train, d.X_train)
-    parts = [(part * 16).astype(np.uint8) for part in (d.X_train, d.X_test)]
-    parts += [part.astype(np.uint8) for part in (d.y_train, d.y_test)]
+    parts = [part.astype(np.uint8) for part in (d.X_train * 16, d.X_test * 16, d.y_train, d.y_test)]
     digests = [hashlib.sha256(part.tobytes()).hexdigest()[:16] for part in parts]
     assert digests == ["bbd14810556ec9d2", "00517e14cea5a360", "704dda749a60b2f5", "1becdccb6ef79354"]
 
@@ -98,9 +95,7 @@ PACKED = gzip.compress(GOOD, mtime=0)  # the time would be in the tests' names, 
 def test_idx_damage_is_named(tmp_path, content, message):
     path = tmp_path / "images-idx3"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=message) as raised:
-        data.read_idx(path)
-    assert str(path) in str(raised.value)
+    assert str(path) in str(fails(DataError, message, data.read_idx, path))
 
 
 @pytest.mark.parametrize("read", [data.read_idx, data.load_npz, data.read_csv, WEIGHTS])
@@ -163,12 +158,12 @@ def test_mnist_missing_files_are_all_named(tmp_path):
 
 @pytest.mark.skipif("AGRAD_TEST_MNIST" not in os.environ, reason="AGRAD_TEST_MNIST names no copy of MNIST")
 def test_mnist_checksums_are_those_of_the_real_files():
-    paths = mnist.find_files(os.environ["AGRAD_TEST_MNIST"])
-    for stem, path in zip(mnist.STEMS, paths, strict=True):
+    folder = os.environ["AGRAD_TEST_MNIST"]
+    for stem, path in zip(mnist.STEMS, mnist.find_files(folder), strict=True):
         content = Path(path).read_bytes()
         content = gzip.decompress(content) if path.endswith(".gz") else content
         assert hashlib.sha256(content).hexdigest() == mnist.CHECKSUMS[stem]
-    d = data.load_mnist(os.environ["AGRAD_TEST_MNIST"])
+    d = data.load_mnist(folder)
     assert d.X_train.shape == (60000, 784) and d.X_test.shape == (10000, 784)
 
 
@@ -183,10 +178,10 @@ def served(tmp_path, monkeypatch):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             requests.append(self.path)
-            content = files.get(self.path)
-            if content is None:
+            if self.path not in files:
                 self.send_error(404)
                 return
+            content = files[self.path]
             self.send_response(200)
             self.send_header("Content-Length", str(len(content) + (50 if "/cut/" in self.path else 0)))
             self.end_headers()
@@ -208,8 +203,7 @@ def served(tmp_path, monkeypatch):
 def publish(files, folder):
     """Serve a small MNIST under `folder`; give back its arrays and checksums."""
     arrays = small_mnist()
-    for stem, array in arrays.items():
-        files[f"{folder}{stem}.gz"] = gzip.compress(idx(array))
+    files.update({f"{folder}{stem}.gz": gzip.compress(idx(array)) for stem, array in arrays.items()})
     return arrays, {stem: hashlib.sha256(idx(array)).hexdigest() for stem, array in arrays.items()}
 
 
@@ -232,20 +226,16 @@ def test_mnist_download_then_cache(served, tmp_path):
     assert np.array_equal(data.load_mnist(cache).X_test, d.X_test)
 
 
-@pytest.mark.parametrize("fault", ["missing", "wrong", "cut", "not gzip", "unreachable"])
+@pytest.mark.parametrize("fault", ["missing", "wrong", "cut", "html", "unreachable"])
 def test_mnist_download_goes_to_the_next_mirror(served, fault):
     address, files, requests = served
     arrays, checksums = publish(files, "/good/")
-    first = f"{address}/{fault.replace(' ', '-')}/"
-    for stem in mnist.STEMS:
-        if fault == "wrong":
-            files[f"/wrong/{stem}.gz"] = gzip.compress(idx(arrays[stem]) + b"!")
-        elif fault == "cut":
-            files[f"/cut/{stem}.gz"] = files[f"/good/{stem}.gz"][:-10]
-        elif fault == "not gzip":
-            files[f"/not-gzip/{stem}.gz"] = b"<html>sign in to the network</html>"
-    if fault == "unreachable":
-        first = "http://127.0.0.1:9/"
+    for stem, array in arrays.items():
+        good = files[f"/good/{stem}.gz"]
+        bad = {"wrong": gzip.compress(idx(array) + b"!"), "cut": good[:-10], "html": b"<html>sign in</html>"}
+        if fault in bad:
+            files[f"/{fault}/{stem}.gz"] = bad[fault]
+    first = "http://127.0.0.1:9/" if fault == "unreachable" else f"{address}/{fault}/"
     d = data.load_mnist(mirrors=[first, f"{address}/good/"], checksums=checksums, timeout=10)
     assert np.array_equal(d.y_test, arrays[mnist.STEMS[3]])
     assert len(requests) == (4 if fault == "unreachable" else 8)
@@ -253,10 +243,9 @@ def test_mnist_download_goes_to_the_next_mirror(served, fault):
 
 def test_mnist_without_a_network_says_what_to_do(served, tmp_path):
     mirrors = ["http://127.0.0.1:9/a/", "http://127.0.0.1:9/b/"]
-    with pytest.raises(DataError) as raised:
-        data.load_mnist(mirrors=mirrors, timeout=10)
-    message, cache = str(raised.value), tmp_path / "cache" / "mnist"
-    parts = (*mirrors, *mnist.STEMS, "--data-dir DIR", "AGRAD_CACHE", "--data digits", "refused", str(cache))
+    message = str(fails(DataError, "refused", data.load_mnist, mirrors=mirrors, timeout=10))
+    cache = tmp_path / "cache" / "mnist"
+    parts = (*mirrors, *mnist.STEMS, "--data-dir DIR", "AGRAD_CACHE", "--data digits", str(cache))
     assert [part for part in parts if part not in message] == os.listdir(cache) == []
 
 
@@ -270,14 +259,15 @@ def test_mnist_unwritable_cache_is_found_before_a_download(served, tmp_path, mon
 
 
 def test_cache_directory(monkeypatch):
-    monkeypatch.setenv("AGRAD_CACHE", "/a/b")
-    assert data.cache_directory() == "/a/b"
-    monkeypatch.setenv("AGRAD_CACHE", "")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
-    assert data.cache_directory() == "/c/agrad"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/someone")
-    assert data.cache_directory() == "/home/someone/.cache/agrad"
+    for own, xdg, found in (
+        ("/a/b", "", "/a/b"),
+        ("", "/c", "/c/agrad"),
+        ("", "relative", "/home/someone/.cache/agrad"),
+    ):
+        monkeypatch.setenv("AGRAD_CACHE", own)
+        monkeypatch.setenv("XDG_CACHE_HOME", xdg)
+        assert data.cache_directory() == found
 
 
 # -- the order of the examples --

@@ -1,7 +1,10 @@
 """Data sets of one's own: npz archives and csv tables, good and bad."""
 
+import contextlib
 import gzip
 import io
+import struct
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -9,10 +12,10 @@ import pytest
 from damage import damaged, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import fails
+from refusals import fails, refuses
 
 from agrad import data
-from agrad.errors import ConfigurationError, DataError
+from agrad.errors import LENGTH, ConfigurationError, DataError, listed, printable
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(5, 3, (40, 2, 3))
@@ -78,8 +81,7 @@ def test_npz_labels_become_class_numbers(tmp_path, labels, names):
     [("auto", "u1", 0, 255), ("bytes", "f4", 0, 255), ("none", "i2", 0, 1), ("auto", "i2", None, None)],
 )
 def test_npz_scaling(tmp_path, scaling, dtype, mean, scale):
-    path = written(tmp_path / "a.npz", npz(X=(X * 4 + 60).astype(dtype), y=Y))
-    d = data.load_npz(path, scaling=scaling)
+    d = data.load_npz(written(tmp_path / "a.npz", npz(X=(X * 4 + 60).astype(dtype), y=Y)), scaling=scaling)
     if mean is None:
         np.testing.assert_allclose(d.X_train.std(0), 1, rtol=1e-5)
     else:
@@ -106,10 +108,10 @@ def member(shape, descr, body=b""):
     return bytes_of(np.lib.format.write_array_header_1_0, header) + body
 
 
-def archived(**members):
+def archived(packing=zipfile.ZIP_STORED, **members):
     """Return an archive of files, whose contents need not be arrays."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
+    with zipfile.ZipFile(buffer, "w", packing) as archive:
         for name, content in members.items():
             archive.writestr(f"{name}.npy", content)
     return buffer.getvalue()
@@ -152,38 +154,79 @@ NPZ = [
     (b"", "an empty file"),
     (b"PK\3\4 nothing of the kind", "a damaged one"),
     (npz(X=X, y=Y)[:-30], "a damaged one"),
-    (
-        archived(X=member((10**11, 2), "<f8", bytes(64)), y=npz(y=Y)),
-        r"'X': expected 1600000000000 bytes .* found 64",
-    ),
-    *((archived(X=member((10**12,), descr), y=npz(y=Y)), "elements of no size") for descr in ("|V0", "<U0", "|S0")),
-]
+    *((archived(X=content, y=b""), message) for content, message in (
+        (member((10**11, 2), "<f8", bytes(64)), r"'X': expected 1600000000000 bytes .* found 64"),
+        *((member((10**12,), descr), "elements of no size") for descr in ("|V0", "<U0", "|S0")),
+        (member((10**20,) * 30, "|u1"), r"for shape \(1000.* and dtype uint8, found 0"),
+        (member((7,), [(f"field {n}", "<f8") for n in range(300)]), "'X': expected 16800 bytes"),
+        (member((2,), "|u1").replace(b"False", b"Wrong") + bytes(2), "a damaged one: malformed"),
+        (member((2,), "|u1").replace(b"(2,)", b"(2,") + bytes(2), "a damaged one: .*EOF"),
+    )),
+    (archived(zipfile.ZIP_BZIP2, X=member((3_000_000,), "|u1", bytes(3_000_000)), y=b""),
+     r"found bzip2, .* Save the file again with numpy\.savez_compressed"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "message"), NPZ, ids=[message for _, message in NPZ])
 def test_npz_content_that_cannot_be_used(tmp_path, content, message):
     path = written(tmp_path / "own.npz", content if isinstance(content, bytes) else npz(**content))
-    with pytest.raises(DataError, match=message) as raised:
-        data.load_npz(path)
-    assert str(path) in str(raised.value)
+    text = str(fails(DataError, message, data.load_npz, path))
+    assert str(path) in text and len(text) - len(str(tmp_path)) <= 300
 
 
-def test_npz_that_python_2_wrote(tmp_path):
-    old = bytes_of(np.save, X).replace(b"(40, 2, 3)", b"(40L, 2, 3)").replace(b"}  ", b"} ", 1)
+def test_archives_of_any_program_are_read(tmp_path):
+    old = bytes_of(np.save, X).replace(b"(40, 2, 3)", b"(40L, 2, 3)").replace(b"}  ", b"} ", 1)  # of Python 2
     assert np.array_equal(data.read_npz(written(tmp_path / "a.npz", archived(X=old)))["X"], X)
+    zeros = np.zeros(3_000_000)  # which deflate packs best
+    for content, size in (
+        (archived(zipfile.ZIP_BZIP2, X=member((20_000,), "|u1", bytes(range(200)) * 100)), 20_000),
+        (npz(np.savez_compressed, X=zeros), zeros.size),
+    ):
+        assert data.read_npz(written(tmp_path / "a.npz", content))["X"].shape == (size,)
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"test_fraction": 0}, "fraction to hold out must be between 0 and 1, got 0"),
-        ({"scaling": "other"}, "scaling must be one of auto, .* got 'other'"),
-        ({"dtype": "int64"}, "dtype must be one of float32, float64, got 'int64'"),
-        ({"seed": -1}, "seed must not be negative, got -1"),
-    ],
-)
-def test_npz_options_that_make_no_sense(tmp_path, option, message):
-    fails(ConfigurationError, message, lambda: data.load_npz(written(tmp_path / "a.npz", npz(X=X, y=Y)), **option))
+@contextlib.contextmanager
+def little_memory():
+    """Fail if the body allocates 10 MB."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_more_is_unpacked_than_the_header_says(tmp_path):
+    header = struct.pack(">4BI", 0, 0, 8, 1, 100)
+    # a header of 4 GiB reserves nothing either
+    short = struct.pack(">4BI", 0, 0, 8, 1, 2**32 - 1) + bytes(100)
+    for content, message in (
+        (header + bytes(50_000_000), "longer than its header says"),
+        (short, "found 100; the file is truncated"),
+    ):
+        path = written(tmp_path / "a.gz", gzip.compress(content, 1))
+        with little_memory():
+            fails(DataError, message, data.read_idx, path)
+    assert data.read_idx(written(path, gzip.compress(header + bytes(100)))).shape == (100,)
+    content, claimed = member((3_000_000_000,), "|u1", bytes(1000)), 3_000_000_000
+    packed, size = archived(zipfile.ZIP_DEFLATED, X=content), struct.pack("<I", len(content))
+    assert packed.count(size) == 2
+    written(path, packed.replace(size, struct.pack("<I", claimed + len(content) - 1000)))
+    with little_memory():
+        fails(DataError, r"'X': expected 3000000000 bytes .* cannot hold so many", data.read_npz, path)
+    written(path, archived(**{"X" * 900: member((3,), "|u1", bytes(2))}))
+    fails(DataError, r"array 'X{1,50}\.\.\.'?: expected 3 bytes .{1,100}found 2$", data.read_npz, path)
+
+
+def test_npz_options_that_make_no_sense(tmp_path):
+    path = written(tmp_path / "a.npz", npz(X=X, y=Y))
+    for option, value, message in (
+        ("test_fraction", 0, "fraction to hold out must be between 0 and 1, got 0"),
+        ("scaling", "other", "scaling must be one of auto, .* got 'other'"),
+        ("dtype", "int64", "dtype must be one of float32, float64, got 'int64'"),
+        ("seed", -1, "seed must not be negative, got -1"),
+    ):
+        fails(ConfigurationError, message, data.load_npz, path, **{option: value})
 
 
 # -- csv --
@@ -246,9 +289,90 @@ def test_csv_forms_that_programs_write(tmp_path):
 )
 def test_csv_content_that_cannot_be_used(tmp_path, text, label, message):
     path = written(tmp_path / "own.csv", text)
-    with pytest.raises(DataError, match=message) as raised:
-        data.load_csv(path, label)
-    assert str(path) in str(raised.value)
+    assert str(path) in str(fails(DataError, message, data.load_csv, path, label))
+
+
+# -- columns, classes and quantities --
+
+
+def table(path, names, *columns):
+    rows = "".join(",".join(map(str, row)) + "\n" for row in zip(*columns, strict=True))
+    return written(path, f"{','.join(names)}\n{rows}")
+
+
+@pytest.mark.parametrize("names", ["a,a,k", "k,a,k", "a,,,k", "a, a ,k"])
+def test_each_column_has_a_name_of_its_own(tmp_path, names):
+    written(tmp_path / "a.csv", f"{names}\n{','.join('1' * len(names.split(',')))}\n")
+    match = r"a different name for each column, found '\w?' \(columns \d and \d"
+    fails(DataError, match, data.read_csv, tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "warned"),
+    [
+        ("Unnamed: 0", range(40), True),
+        ("Unnamed: 0", range(1, 41), True),
+        ("", RNG.permutation(1000)[:40], True),
+        ("", [0.5 * i for i in range(40)], False),
+        ("", [0] * 40, False),
+        ("row", range(40), False),
+    ],
+)
+def test_an_index_column_is_warned_of(tmp_path, recwarn, name, values, warned):
+    path = table(tmp_path / "a.csv", [name, "x", "k"], values, range(40), ["n", "y"] * 20)
+    lines = []
+    assert data.load_csv(path, "k", report=lines.append).n_features == 2
+    assert len(lines) == warned and not recwarn.list
+    data.load_csv(path, "k")
+    assert [f"the column {name!r} numbers the rows" in str(w.message) for w in recwarn.list] == [True] * warned
+
+
+FRACTIONS = RNG.normal(size=40)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (FRACTIONS, "40 different values in 40 rows"),
+        (RNG.permutation(40).astype(float), "found 1 of '0'"),
+        ([*range(20), 30] + [*range(20)] * 4, "found 1 of '30'; these are quantities (21 different values in 101"),
+        (["?", *FRACTIONS[1:]], "among others; these are quantities"),
+        (["?", *range(39)], "found 1 of '0'"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_quantities_are_no_classes(tmp_path, labels, message, kind):
+    path = tmp_path / f"a.{kind}"
+    if kind == "csv":
+        load, given = data.load_csv, (table(path, ["x", "k"], range(len(labels)), labels), "k")
+    else:
+        np.savez(path, X=np.arange(len(labels)), y=np.array(labels))
+        load, given = data.load_npz, (path,)
+    text = str(fails(DataError, "--task regression", load, *given))
+    assert "write them as text" in text and path.name in text
+    if kind == "npz" or "?" in labels:
+        assert message in text
+
+
+CLASSES = np.arange(39) % 20, np.arange(300) % 60, [f"c{i // 2}" for i in range(60)], ["?", *[1, 2, 3] * 13]
+
+
+@pytest.mark.parametrize("labels", [*CLASSES, ["v1.5", "2.5"] * 20])
+def test_classes_are_no_quantities(tmp_path, labels):
+    table(tmp_path / "a.csv", ["x", "k"], range(len(labels)), labels)
+    np.savez(tmp_path / "a.npz", X=np.arange(len(labels)), y=np.array(labels))
+    for found in (data.load_csv(tmp_path / "a.csv", "k"), data.load_npz(tmp_path / "a.npz")):
+        assert found.n_classes == len(set(labels))
+
+
+def test_messages_on_files_are_a_few_printable_lines():
+    assert printable("a\tb\né\x1b\u202e\ud800\x7f") == "a\tb\né\\x1b\\u202e\\ud800\\x7f"
+    assert str(DataError("short: \x1b[2J")) == "short: \\x1b[2J"
+    long = str(DataError("\x1b" * 10**6))
+    assert len(long) <= LENGTH + 3 and long.endswith("...") and long.isprintable()
+    lines = str(DataError("\n".join(map(str, range(50))))).splitlines()
+    assert lines[:2] == ["0", "1"] and len(lines) == 13 and lines[-1] == "... 50 lines"
+    assert listed(["x" * 1000, "a\nb", "c"], 2) == f"{'x' * 40}..., a\\nb, ... 3 in all"
 
 
 # -- damaged files --
@@ -292,9 +416,15 @@ def test_damaged_files_are_read_or_refused(tmp_path_factory, read, contents):
 # -- the record --
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def record(**change):
+    numbers = {"mean": np.zeros(2), "scale": np.ones(2), "n_classes": 2, "feature_shape": (2,)}
+    train, test = {"X_train": np.zeros((3, 2)), "y_train": np.array([0, 1, 0])}, {"X_test": np.zeros((1, 2))}
+    parts = {"name": "own", "class_names": ("a", "b"), "y_test": np.array([1]), **numbers, **train, **test}
+    return data.ClassificationData(**parts | change)
+
+
+test_a_data_set_is_whole_or_refused = refuses([(DataError, message, lambda given=given: record(**given))
+    for given, message in (
         ({"X_train": np.zeros((3, 2), np.int64)}, "expected float32 or float64"),
         ({"y_train": np.array([0, 1, 2])}, "labels from 0 to 1, found 2 at example 2"),
         ({"y_test": np.array([-1])}, "found -1 at example 0"),
@@ -309,11 +439,4 @@ def test_damaged_files_are_read_or_refused(tmp_path_factory, read, contents):
         ({"class_names": ("a",)}, "class names"),
         ({"feature_names": ("a",)}, "feature names"),
         ({"y_test": np.array([0, 0])}, "found 2 labels"),
-    ],
-)
-def test_a_data_set_is_whole_or_refused(change, message):
-    numbers = {"mean": np.zeros(2), "scale": np.ones(2), "n_classes": 2, "feature_shape": (2,)}
-    train, test = {"X_train": np.zeros((3, 2)), "y_train": np.array([0, 1, 0])}, {"X_test": np.zeros((1, 2))}
-    parts = {"name": "own", "class_names": ("a", "b"), "y_test": np.array([1]), **numbers, **train, **test}
-    assert data.ClassificationData(**parts).n_features == 2
-    fails(DataError, message, data.ClassificationData, **parts | change)
+    )])  # fmt: skip

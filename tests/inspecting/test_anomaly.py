@@ -1,5 +1,6 @@
 """``detect_anomaly`` names the first operation that made a NaN or an infinity, at every level, with the user's line."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,7 @@ def test_a_constant_is_named_and_not_what_uses_it(place: Any) -> None:
         return x * scale
 
     text = found(f)
-    assert text.startswith("log returned")
-    assert "the constant line" in text
+    assert text.startswith("log returned") and "the constant line" in text
 
 
 def test_what_came_in_is_said_to_have_come_in(place: Any) -> None:
@@ -62,8 +62,7 @@ def test_a_value_in_every_transform(transform: Any, place: Any) -> None:
         return agrad.log(y - y) + 1.0  # the line to name
 
     text = found(lambda: transform(f)(place(ZERO)))
-    assert text.startswith("log returned a NaN or an infinity at ")
-    assert "the line to name" in text
+    assert text.startswith("log returned a NaN or an infinity at ") and "the line to name" in text
 
 
 @pytest.mark.parametrize(
@@ -82,10 +81,8 @@ def test_a_backward_rule_in_every_transform(transform: Any, place: Any) -> None:
         return 2.0 * agrad.sqrt(x)  # finite, with an infinite slope
 
     text = found(lambda: transform(f)(place(ZERO)))
-    assert text.startswith(
-        "the backward rule of sqrt returned a NaN or an infinity for x; the operation was recorded at "
-    )
-    assert "finite, with an infinite slope" in text
+    start = "the backward rule of sqrt returned a NaN or an infinity for x; the operation was recorded at "
+    assert text.startswith(start) and "finite, with an infinite slope" in text
 
 
 def test_backward_and_create_graph(place: Any) -> None:
@@ -93,25 +90,18 @@ def test_backward_and_create_graph(place: Any) -> None:
     for create_graph in (False, True):
         with agrad.detect_anomaly():
             y = agrad.sum(agrad.sqrt(x) * 3.0)
-            with pytest.raises(AnomalyError, match=r"backward rule of sqrt .* for x; .*test_anomaly.py"):
-                y.backward(create_graph=create_graph)
+            match = r"backward rule of sqrt .* for x; .*test_anomaly.py"
+            fails(AnomalyError, match, y.backward, create_graph=create_graph)
 
 
-def test_a_tangent(place: Any) -> None:
-    x, t = place(ZERO), place(np.ones(2))
+def test_tangents_and_cotangents(place: Any) -> None:
+    x, t, bad = (place(np.asarray(a)) for a in (ZERO, [1.0, 1.0], [np.nan, 1.0]))
     text = found(lambda: agrad.jvp(lambda x: 2.0 * agrad.sqrt(x), (x,), (t,)))
-    assert text.startswith("the forward rule of sqrt returned a NaN or an infinity at ")
-    assert "test_anomaly.py" in text
-    given = place(np.asarray([np.nan, 1.0]))
-    assert "the forward rule of multiply received a NaN or an infinity in the tangent of x1" in found(
-        lambda: agrad.jvp(lambda x: x * 2, (t,), (given,))
-    )
-
-
-def test_a_cotangent_that_was_given(place: Any) -> None:
-    _, pull = agrad.vjp(agrad.sin, place(ZERO))
-    text = found(lambda: pull(place(np.asarray([np.inf, 1.0]))))
-    assert "backward rule of sin received a cotangent" in text
+    assert text.startswith("the forward rule of sqrt returned a NaN or an infinity at ") and "test_anomaly.py" in text
+    text = found(lambda: agrad.jvp(lambda x: x * 2, (t,), (bad,)))
+    assert "the forward rule of multiply received a NaN or an infinity in the tangent of x1" in text
+    _, pull = agrad.vjp(agrad.sin, x)
+    assert "backward rule of sin received a cotangent" in found(lambda: pull(bad))
 
 
 def test_masked_branches_are_no_anomaly(place: Any) -> None:
@@ -134,19 +124,12 @@ def test_inside_a_checkpoint(place: Any) -> None:
         return agrad.sum(agrad.sqrt(x * 0.0))
 
     for g in (agrad.checkpoint(f), agrad.checkpoint(agrad.checkpoint(f))):
-        with (
-            agrad.detect_anomaly(),
-            pytest.raises(AnomalyError, match=r"rule of sqrt returned .* at .*sqrt\(x \* 0\.0\)"),
-        ):
-            agrad.grad(g)(place(ZERO))
+        text = found(lambda g=g: agrad.grad(g)(place(ZERO)))
+        assert re.search(r"rule of sqrt returned .* at .*sqrt\(x \* 0\.0\)", text)
 
 
 def test_nothing_stays_switched_on(place: Any) -> None:
-    with (
-        agrad.detect_anomaly(),
-        pytest.raises(AnomalyError, match="log returned a NaN or an infinity at "),
-    ):
-        agrad.log(place(ZERO))
+    assert found(lambda: agrad.log(place(ZERO))).startswith("log returned a NaN or an infinity at ")
     assert not np.isfinite(host(agrad.log(place(ZERO)))).all()
     with agrad.detect_anomaly():
         assert OBSERVED

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from module_parity import check_module
-from tensors import draw
+from refusals import fails
+from tensors import all_close, draw
 from torch_parity import close, here, host
 
 import agrad
@@ -65,10 +66,8 @@ def test_layers_without_parameters(backend: str, layer: Any, arrays: list[np.nda
     given = {k: v for k, v in options.items() if k not in fixed.get(type(layer), ())}
     theirs = getattr(torch.nn, type(layer).__name__)(**given)
     close(layer(*map(here, arrays)), theirs(*map(torch.asarray, arrays)), "the value")
-    assert layer.parameters() == []
-    assert (
-        repr(layer) == f"{type(layer).__name__}({', '.join(f'{k}={v!r}' for k, v in options.items() if v is not None)})"
-    )
+    shown = ", ".join(f"{k}={v!r}" for k, v in options.items() if v is not None)
+    assert (layer.parameters(), repr(layer)) == ([], f"{type(layer).__name__}({shown})")
 
 
 @pytest.mark.parametrize("x", [LINE, IMAGE, VOLUME], ids=["1d", "2d", "3d"])
@@ -187,15 +186,13 @@ def test_a_recomputation_changes_no_running_statistics(backend: str, make: Any) 
         gradient = agrad.grad(lambda x, f=f: agrad.sum(f(x) ** 3))
         gradient(x)
         agrad.jit(gradient)(x)
-    for name, value in layers[1].state_dict().items():
-        np.testing.assert_allclose(layers[0].state_dict()[name], value, rtol=1e-12, err_msg=name)
+    all_close(layers[0].state_dict().values(), layers[1].state_dict().values(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("make", TRACKING)
 def test_running_statistics_under_vmap_raise(backend: str, make: Any) -> None:
     layer = make(4, dtype="float64")
-    with pytest.raises(ConfigurationError, match=r"cannot be updated under vmap, because"):
-        agrad.vmap(layer)(here(draw(2, 3, 4, 5)))
+    fails(ConfigurationError, "cannot be updated under vmap, because", agrad.vmap(layer), here(draw(2, 3, 4, 5)))
     assert not host(layer.running_mean).any()
 
 
@@ -227,11 +224,9 @@ def test_one_hot(backend: str, torch: Any) -> None:
 
 def test_results_have_the_kind_of_the_argument(backend: str) -> None:
     x = agrad.asarray(here(draw(4, 3, 2)))
-    for module in (nn.Identity(), nn.Sequential()):
-        assert module(x) is x
+    assert nn.Identity()(x) is nn.Sequential()(x) is x
     for module in (nn.ReLU(), nn.GELU(), nn.Softmax(dim=0), nn.Flatten()):
-        assert isinstance(module(x), agrad.Tensor)
-        assert not isinstance(module(x.raw), agrad.Tensor)
+        assert isinstance(module(x), agrad.Tensor) and not isinstance(module(x.raw), agrad.Tensor)
     for norm in (nn.RMSNorm(2, **DOUBLE), nn.GroupNorm(3, 3, **DOUBLE)):
         assert norm(x.raw).dtype == agrad.float64
     assert nn.Flatten()(here(np.zeros((0, 3, 2)))).shape == (0, 6)

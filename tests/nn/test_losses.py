@@ -20,10 +20,9 @@ LABELS, FREQUENCY = np.array([0, 2, 1, 2]), np.array([0.5, 2.0, 1.25])
 def test_probabilities_of_0_and_1(backend: str) -> None:
     x, target = here(np.array([0.0, 1.0, 1e-60, 0.0, 1.0])), here(np.array([0.0, 1.0, 1.0, 1.0, 0.0]))
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(
-            host(F.binary_cross_entropy(x, target, reduction="none")), [0.0, 0.0, 100.0, 100.0, 100.0]
-        )
+        found = F.binary_cross_entropy(x, target, reduction="none")
         g = agrad.grad(lambda x: F.binary_cross_entropy(x, target, reduction="sum"))(x)
+    np.testing.assert_allclose(host(found), [0.0, 0.0, 100.0, 100.0, 100.0])
     np.testing.assert_allclose(host(g), [1.0, -1.0, -1e12, -1e12, 1e12])
 
 
@@ -39,10 +38,10 @@ def test_edges_of_margins_and_labels(backend: str) -> None:
     small = [host(F.cross_entropy(here(X), here(LABELS.astype(kind)))) for kind in ("int64", "uint8", "int32")]
     np.testing.assert_allclose(small, small[:1] * 3)
     # no label left is NaN
+    none = here(np.full(4, -100))
     with np.errstate(invalid="ignore"):
-        value = host(F.cross_entropy(here(X), here(np.full(4, -100))))
-    assert np.isnan(value)
-    g = agrad.grad(lambda x: F.cross_entropy(x, here(np.full(4, -100)), reduction="sum"))(here(X))
+        assert np.isnan(host(F.cross_entropy(here(X), none)))
+    g = agrad.grad(lambda x: F.cross_entropy(x, none, reduction="sum"))(here(X))
     np.testing.assert_array_equal(host(g), 0)
 
 
@@ -72,16 +71,12 @@ BATCHES = [np.array([0, 1, 2, 3, 4, 0]), np.array([0, -100, 2, -100, 4, 1]), np.
 @pytest.mark.parametrize("wrap", [agrad.asarray, lambda labels: labels], ids=["tensors", "arrays"])
 @pytest.mark.parametrize("kind", ["cross_entropy", "nll_loss"])
 def test_labels_of_later_calls_may_be_ignored(wrap: Any, kind: str) -> None:
-    def loss(x: Any, labels: Any) -> Any:
-        return getattr(nn.functional, kind)(agrad.log_softmax(x), labels)
-
     def value_and_grad(x: Any, labels: Any) -> Any:
-        return agrad.value_and_grad(lambda x: loss(x, labels))(x)
+        return agrad.value_and_grad(lambda x: getattr(F, kind)(agrad.log_softmax(x), labels))(x)
 
     jitted = agrad.jit(value_and_grad)
-    for labels in BATCHES:
-        got, expected = jitted(SCORES, wrap(labels)), value_and_grad(SCORES, wrap(labels))
-        all_close(got, expected, rtol=1e-5, atol=1e-7)
+    for labels in map(wrap, BATCHES):
+        all_close(jitted(SCORES, labels), value_and_grad(SCORES, labels), rtol=1e-5, atol=1e-7)
 
 
 def train(jit: bool, rows: int, parts: int) -> list[float]:
@@ -122,9 +117,10 @@ def test_relu_behind_a_mask_has_no_guard() -> None:
         return agrad.sum(agrad.where(x > 1, agrad.relu(x), 0.0))
 
     x = np.asarray([-1.0, 0.0, 0.5, 2.0, np.nan, np.inf])
-    assert agrad.grad(loss)(x).tolist() == [0, 0, 0, 1, 0, 1]
-    assert agrad.jit(agrad.grad(loss))(x).tolist() == [0, 0, 0, 1, 0, 1]
-    assert "mask_unused" not in str(agrad.jit(agrad.grad(loss)).lower(x))
+    gradient = agrad.grad(loss)
+    jitted = agrad.jit(gradient)
+    assert gradient(x).tolist() == jitted(x).tolist() == [0, 0, 0, 1, 0, 1]
+    assert "mask_unused" not in str(jitted.lower(x))
 
 
 # ------------------------------------------------------------------ alignments
@@ -134,42 +130,40 @@ TARGETS = np.array([[1, 1, 3, 0], [2, 4, 2, 4], [3, 0, 0, 0]])
 INPUTS, COUNTS = np.array([7, 7, 4]), np.array([3, 4, 1])
 
 
-def of_logits(loss: Any, softmax: Any, *more: Any, **how: Any) -> Any:
-    return lambda x: loss(softmax(x, -1), *more, **how)
+TURNED, SHORT = np.array([[0, 0, 4, 1], [3, 0, 3, 0], [4, 1, 1, 1]]), np.array([3, 7, 1])
 
 
 @pytest.mark.parametrize(
-    ("targets", "counts", "how"),
+    ("x", "targets", "inputs", "counts", "how"),
     [
-        (TARGETS, COUNTS, {}), (TARGETS, COUNTS, {"reduction": "none"}), (TARGETS + 1, COUNTS, {"blank": 2}),
-        (np.array([1, 1, 3, 2, 4, 2, 4, 3]), COUNTS, {"reduction": "sum"}),
-        (TARGETS + (TARGETS == 0), np.array([0, 4, 2]), {"reduction": "none"}),
+        (STEPS, TARGETS, (7, 7, 4), COUNTS, {}),
+        (STEPS, TARGETS, INPUTS, COUNTS, {"reduction": "none"}),
+        (STEPS, TURNED, (7, 7, 4), COUNTS, {"blank": 2}),
+        (STEPS, np.array([1, 1, 3, 2, 4, 2, 4, 3]), INPUTS, COUNTS, {"reduction": "sum"}),
+        (STEPS, TARGETS + (TARGETS == 0), INPUTS, np.array([0, 4, 2]), {"reduction": "none"}),
+        (STEPS[:, 0], TARGETS[0, :3], 6, 3, {"reduction": "none"}),
+        (STEPS, TARGETS, SHORT, COUNTS, {"reduction": "none", "zero_infinity": True}),
     ],
-)  # fmt: skip
-def test_ctc_loss(backend: str, targets: np.ndarray, counts: np.ndarray, how: dict[str, Any], torch: Any) -> None:
-    targets = np.where(targets == how.get("blank", 0), 0, targets % 5) if targets.ndim == 2 else targets
-    theirs = of_logits(
-        torch.nn.functional.ctc_loss, torch.nn.functional.log_softmax, torch.asarray(targets), torch.asarray(INPUTS),
-        torch.asarray(counts), **how,
-    )  # fmt: skip
-    mine = of_logits(F.ctc_loss, F.log_softmax, here(targets), tuple(INPUTS.tolist()), here(counts), **how)
-    check_same(mine, theirs, [STEPS], smooth=False)
+    ids=["mean", "none", "blank", "joined", "empty", "one row", "few steps"],
+)
+def test_ctc_loss(
+    backend: str, x: Any, targets: Any, inputs: Any, counts: Any, how: dict[str, Any], torch: Any
+) -> None:
+    given = [here(a) if isinstance(a, np.ndarray) else a for a in (targets, inputs, counts)]
+    theirs = [torch.asarray(a) for a in (targets, inputs, counts)]
+    check_same(
+        lambda x: F.ctc_loss(F.log_softmax(x, -1), *given, **how),
+        lambda x: torch.nn.functional.ctc_loss(torch.log_softmax(x, -1), *theirs, **how),
+        [x],
+        smooth=False,
+    )
 
 
-def test_ctc_loss_of_one_row_and_of_few_steps(backend: str, torch: Any) -> None:
-    theirs = of_logits(torch.nn.functional.ctc_loss, torch.nn.functional.log_softmax, torch.asarray(TARGETS[0, :3]),
-                       torch.tensor(6), torch.tensor(3), reduction="none")  # fmt: skip
-    mine = of_logits(F.ctc_loss, F.log_softmax, here(TARGETS[0, :3]), 6, 3, reduction="none")
-    check_same(mine, theirs, [STEPS[:, 0]], smooth=False)
-    how = {"reduction": "none", "zero_infinity": True}
-    short = (here(TARGETS), here(np.array([3, 7, 1])), here(COUNTS))
+def test_ctc_loss_of_few_steps_is_infinite(backend: str) -> None:
+    short = (here(TARGETS), here(SHORT), here(COUNTS))
     close(F.ctc_loss(here(STEPS), *short, reduction="none")[0], np.array(np.inf), "no alignment")
-    theirs = of_logits(torch.nn.functional.ctc_loss, torch.nn.functional.log_softmax,
-                       *(torch.asarray(a) for a in (TARGETS, np.array([3, 7, 1]), COUNTS)), **how)  # fmt: skip
-    check_same(of_logits(F.ctc_loss, F.log_softmax, *short, **how), theirs, [STEPS], smooth=False)
-    slope = agrad.grad(lambda x: agrad.sum(F.ctc_loss(x, *short)))(here(STEPS))
-    assert not np.all(np.isfinite(host(slope)[:3, 0]))
-    assert np.all(np.isfinite(host(slope)[:, 1]))
+    slope = host(agrad.grad(lambda x: agrad.sum(F.ctc_loss(x, *short)))(here(STEPS)))
+    assert not np.all(np.isfinite(slope[:3, 0])) and np.all(np.isfinite(slope[:, 1]))
 
 
 def test_derivatives_of_ctc_loss(backend: str) -> None:

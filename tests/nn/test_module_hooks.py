@@ -67,15 +67,10 @@ def observed(model: Any, x: Any, y: Any, total: Any, replaces: bool) -> Any:
 @pytest.mark.parametrize("replaces", [False, True])
 @pytest.mark.parametrize("recorded", ["both", "one", "results alone"])
 def test_backward_hooks_see_what_pytorch_s_see(backend: str, replaces: bool, recorded: str, torch: Any) -> None:
-    class Theirs(torch.nn.Module):
-        def forward(self, x: Any, y: Any) -> Any:
-            return x * y * self.w, x + y * self.w
+    def forward(self: Any, x: Any, y: Any) -> Any:
+        return x * y * self.w, x + y * self.w
 
-    class Mine(nn.Module):
-        def forward(self, x: Any, y: Any) -> Any:
-            return x * y * self.w, x + y * self.w
-
-    theirs, mine = Theirs(), Mine()
+    theirs, mine = (type("Weighted", (base,), {"forward": forward})() for base in (torch.nn.Module, nn.Module))
     theirs.w, mine.w = torch.nn.Parameter(torch.ones(3).double()), nn.Parameter(here(np.ones(3)))
     a, b = torch.tensor(X, requires_grad=recorded != "results alone"), torch.tensor(Y, requires_grad=recorded == "both")
     x, y = here(X), here(Y)
@@ -102,11 +97,10 @@ def test_backward_hooks_in_transforms(backend: str) -> None:
         return agrad.sum(model(x) ** 2)
 
     plain = 2 * np.tanh(X) * (1 - np.tanh(X) ** 2)
-    x = here(X)
-    np.testing.assert_allclose(host(agrad.grad(loss)(x)), 2 * plain, rtol=1e-12)
-    np.testing.assert_allclose(host(agrad.jit(agrad.grad(loss))(x)), 2 * plain, rtol=1e-12)
-    batched = agrad.vmap(agrad.grad(loss))(here(np.stack([X, Y])))
-    np.testing.assert_allclose(host(batched)[0], 2 * plain, rtol=1e-12)
+    x, gradient = here(X), agrad.grad(loss)
+    batched = agrad.vmap(gradient)(here(np.stack([X, Y])))
+    for found in (gradient(x), agrad.jit(gradient)(x), batched[0]):
+        np.testing.assert_allclose(host(found), 2 * plain, rtol=1e-12)
     match = "Sequential: backward hooks are not supported in forward mode"
     fails(NotDifferentiableError, match, agrad.jvp, loss, (x,), (x,))
 
@@ -122,11 +116,8 @@ def test_hooks_under_jit(backend: str) -> None:
     assert step(here(X)).item() == pytest.approx(plain, rel=1e-12)
     assert (step.cache_info().misses, step.cache_info().hits) == (3, 1)
     seen: list[Any] = []
-    with (
-        model.register_forward_hook(lambda m, args, out: seen.append(out)),
-        pytest.raises(TracedValueError, match="changed seen while it was traced"),
-    ):
-        step(here(X))
+    with model.register_forward_hook(lambda m, args, out: seen.append(out)):
+        fails(TracedValueError, "changed seen while it was traced", step, here(X))
 
 
 def test_wrong_results_of_hooks_are_errors(backend: str) -> None:

@@ -1,5 +1,6 @@
 """Attention, recurrent networks and transformers against PyTorch with the same values, in every mode."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -130,17 +131,13 @@ def test_attention_layer(
         place = here if module is ours else torch.asarray
         masks = {name: place(v) if isinstance(v, np.ndarray) else v for name, v in given.items()}
         out, weights = module(*xs, **masks)
-        assert module(*xs, **masks, need_weights=False)[1] is None
-        # both results, of which the second has other axes, in one
-        return out + (weights**2).sum() if module is theirs else out + agrad.sum(weights**2)
+        short, none = module(*xs, **masks, need_weights=False)
+        assert none is None
+        # all results, of which one has other axes, in one
+        factors = place(np.cos(np.arange(math.prod(weights.shape))).reshape(tuple(weights.shape)))
+        return out + 2 * short + (torch if module is theirs else agrad).sum(weights * factors)
 
     check_module(ours, theirs, arrays, call)
-    masks = {name: here(v) for name, v in given.items() if isinstance(v, np.ndarray)}
-    their_masks = {name: torch.asarray(v) if isinstance(v, np.ndarray) else v for name, v in given.items()}
-    found, weights = ours(*map(here, arrays), **(given | masks))
-    close(weights, theirs(*map(torch.asarray, arrays), **their_masks)[1], "the weights")
-    short = ours(*map(here, arrays), need_weights=False, **masks)[0]
-    np.testing.assert_allclose(host(short), host(found), atol=1e-12)
 
 
 def test_attention_layer_is_causal_and_drops_weights(backend: str) -> None:

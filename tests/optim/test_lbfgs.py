@@ -81,7 +81,7 @@ def test_a_resumed_run_is_equal_bit_for_bit(backend: str, search: str | None) ->
     for _ in range(2):
         made[0].step(closures[0])
     for a, b in zip(second, first, strict=True):
-        a.assign(agrad.asarray(host(b), backend=b.backend, device=b.device).raw)
+        a.assign((b.detach() + 0).raw)
     state = made[0].state_dict()
     made[1].load_state_dict(state)
     for _ in range(2):
@@ -122,8 +122,7 @@ def test_an_evaluation_takes_two_reads_of_the_device(
     w, b = leaf(np.asarray([-1.2, 1.0, -0.5, 0.8])), leaf(np.asarray(2.0))
     optimizer = optim.LBFGS([w, b], line_search_fn=search, max_iter=4 if backend == "dask" else 8, lr=0.1)
     optimizer.step(closure_of(optimizer, lambda: rosenbrock(agrad, w, b)))
-    assert optimizer.evaluations > 3
-    assert optimizer.evaluations <= len(reads) <= 2 * optimizer.evaluations
+    assert 3 < optimizer.evaluations <= len(reads) <= 2 * optimizer.evaluations
 
 
 def test_wrong_use_is_an_error() -> None:
@@ -135,9 +134,5 @@ def test_wrong_use_is_an_error() -> None:
     fails(DtypeError, match, optim.LBFGS, [w, leaf(np.ones(2, np.float32))])
     closure = closure_of(optimizer, lambda: agrad.sum(w**2))
 
-    @agrad.jit
-    def step() -> Any:
-        return optimizer.step(closure)
-
-    fails(TracedValueError, r"LBFGS\.step inside step", step)
+    fails(TracedValueError, r"LBFGS\.step inside", agrad.jit(lambda: optimizer.step(closure)))
     np.testing.assert_array_equal(host(w), np.ones(2))

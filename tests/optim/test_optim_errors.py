@@ -98,4 +98,9 @@ test_schedulers = of(two_groups, [
     (ConfigurationError, "must be 0 increasing integers", lambda o: S.SequentialLR(o, [S.StepLR(o, 2)], [4])),
     (OperandError, "schedulers[0] must be a scheduler, got int", lambda o: S.SequentialLR(o, [3], [])),
     (ConfigurationError, "anneal_epochs", lambda o: swa_utils.SWALR(o, 0.1, anneal_epochs=-1)),
+    (ConfigurationError, "Cosine: steps must be an integer of at least 1, got 0", lambda o: optim.Cosine(0.1, 0)),
+    (ConfigurationError, "Cosine: lr must be a finite number of at least 0", lambda o: optim.Cosine(-0.1, 3)),
+    (ConfigurationError, "Step: every must be an integer of at least 1, got 1.5", lambda o: optim.Step(0.1, 1.5)),
+    (ConfigurationError, "Exponential: lr must be ..., got nan", lambda o: optim.Exponential(math.nan, 0.5)),
+    (ConfigurationError, "Warmup: schedule must be a function of the step, got 0.1", lambda o: optim.Warmup(0.1, 3)),
 ])  # fmt: skip

@@ -1,5 +1,6 @@
 """Parts of a program on several ranks. ``python rank_program.py FOLDER NAME...`` runs some of them."""
 
+import functools
 import hashlib
 import json
 import os
@@ -301,16 +302,7 @@ def fault(what: str) -> dict[str, Any]:
     return {"interrupted": history.interrupted, "steps": made.progress.step}
 
 
-def raises() -> dict[str, Any]:
-    return fault("raise")
-
-
-def killed() -> dict[str, Any]:
-    return fault("kill")
-
-
-def stopped() -> dict[str, Any]:
-    return fault("stop")
+raises, killed, stopped = (functools.partial(fault, what) for what in ("raise", "kill", "stop"))
 
 
 if __name__ == "__main__":

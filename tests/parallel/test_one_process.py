@@ -26,11 +26,8 @@ def test_one_rank() -> None:
     world.check(seed=1)
     world.share(agrad.nn.Linear(2, 1))
     world.abort("nothing")
-    assert [a.tolist() for a in world.sum([np.ones(2), np.arange(3), np.zeros((1, 2))])] == [
-        [1, 1],
-        [0, 1, 2],
-        [[0, 0]],
-    ]
+    sums = world.sum([np.ones(2), np.arange(3), np.zeros((1, 2))])
+    assert [a.tolist() for a in sums] == [[1, 1], [0, 1, 2], [[0, 0]]]
 
 
 def test_shards_are_whole() -> None:
@@ -63,11 +60,7 @@ def test_wrong_axes_and_roots() -> None:
 def test_passes_leave_calls_with_an_effect() -> None:
     x, a, b, y = (Variable((3,), np.dtype(float), np.ndarray) for _ in range(4))
     send, double = collectives.exchange_p.primitive, agrad.multiply.primitive
-    calls = [
-        Instruction(send, (x,), {}, (a,)),
-        Instruction(send, (x,), {}, (b,)),
-        Instruction(double, (x, 2), {}, (y,)),
-    ]
+    calls = [*(Instruction(send, (x,), {}, (out,)) for out in (a, b)), Instruction(double, (x, 2), {}, (y,))]
     constant = Program([], {x: np.ones(3)}, calls, [y])
     for program in (Program([x], {}, calls, [y]), constant):
         for run in (cleanup.without_dead_code, cleanup.without_repetition, cleanup.with_constants_folded):
@@ -93,40 +86,26 @@ def test_a_parallel_optimizer_steps_as_its_own() -> None:
     shared.lr = 0.2
     assert shared.inner.lr == 0.2 and repr(shared).endswith(" on <rank 0 of 1>")
     fails(ConfigurationError, "count must be 0 or more, got -1", lambda: shared.step(count=-1))
-    with pytest.raises(OperandError, match=r"must be one of agrad\.optim, got a Linear"):
-        parallel.world().optimizer(agrad.nn.Linear(1, 1))
-    with pytest.raises(AttributeError, match="absent"):
-        _ = shared.absent
+    match = r"must be one of agrad\.optim, got a Linear"
+    fails(OperandError, match, parallel.world().optimizer, agrad.nn.Linear(1, 1))
+    fails(AttributeError, "absent", getattr, shared, "absent")
 
 
-class Echo:
-    """A communicator whose ranks all have what this one has."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def Get_rank(self) -> int:
-        return 0
-
-    def Get_size(self) -> int:
-        return self.size
-
-    def Reduce(self, x: np.ndarray, out: np.ndarray, root: int) -> None:
-        out[...] = x * self.size
-
-    def Bcast(self, x: np.ndarray, root: int) -> None:
-        pass
-
-    def bcast(self, value: Any) -> Any:
-        return value
-
-    def allgather(self, value: Any) -> list[Any]:
-        return [value] * self.size
+def echo(size: int) -> SimpleNamespace:
+    """Return a communicator whose ranks all have what this one has."""
+    return SimpleNamespace(
+        Get_rank=lambda: 0,
+        Get_size=lambda: size,
+        Reduce=lambda x, out, root: np.multiply(x, size, out=out),
+        Bcast=lambda x, root: None,
+        bcast=lambda value: value,
+        allgather=lambda value: [value] * size,
+    )
 
 
 @pytest.fixture
 def alike(monkeypatch: pytest.MonkeyPatch) -> ranks.World:
-    made = ranks.World(Echo(3))
+    made = ranks.World(echo(3))
     monkeypatch.setattr(ranks, "_WORLDS", [made])
     return made
 
@@ -165,7 +144,7 @@ def test_trainers_of_equal_ranks(alike: ranks.World, monkeypatch: pytest.MonkeyP
 
 def fake_mpi(size: int) -> ModuleType:
     made = ModuleType("mpi4py")
-    made.MPI = SimpleNamespace(COMM_WORLD=Echo(size), Get_library_version=lambda: "Some MPI v1, more")
+    made.MPI = SimpleNamespace(COMM_WORLD=echo(size), Get_library_version=lambda: "Some MPI v1, more")
     return made
 
 

@@ -1,25 +1,57 @@
 """Training and collective operations on 2 and 4 ranks, started by ``mpiexec``, and their faults."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import rank_program
-from launching import ROOT, launch, needs_mpi, results
 
 import agrad
 from agrad.cli import main
 
-pytestmark = needs_mpi
+pytestmark = pytest.mark.needs("mpi4py")
 
+ROOT = Path(agrad.__file__).parents[1]
+OPTIONS = ("--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1")
 TRAINED = ("loop", "jitted_loop", "trainer", "batches")
 SHARED = ("adjoints", "values", "unused", "disagreement", "nan_on_one_rank", "stopped")
 LIMIT = 10
 """Seconds after which all ranks must have ended."""
+
+
+def launcher() -> str:
+    """Return the ``mpiexec`` of this environment, or skip the test."""
+    own = Path(sys.executable).with_name("mpiexec")
+    found = str(own) if own.exists() else shutil.which("mpiexec")
+    if found is None:
+        pytest.skip("mpiexec is not installed")
+    return found
+
+
+def launch(
+    ranks: int, *args: Any, module: bool = False, program: Path = Path(rank_program.__file__)
+) -> subprocess.CompletedProcess[str]:
+    """Run a program, by default that of the tests, or ``agrad`` as a module, on some ranks."""
+    what = ["-m", "agrad"] if module else [str(program)]
+    variables = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    command = [launcher(), *OPTIONS, "-n", str(ranks), sys.executable, *what, *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=variables)
+
+
+def results(ranks: int, names: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+    """Run parts of the program, and return what each rank found, by the name of the part."""
+    done = launch(ranks, folder, *names)
+    assert done.returncode == 0, done.stderr
+    return [json.loads((folder / f"{'-'.join(names)[:40]}.{r}.{ranks}").read_text()) for r in range(ranks)]
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,14 @@
 """scikit-learn's own checks of estimators, and its tools around them."""
 
-import os
 import pickle
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from processes import run_program
 from refusals import fails, pattern
 
-import agrad
 from agrad import nn
 from agrad.errors import ConfigurationError, OperandError, ShapeError
 
@@ -31,7 +27,6 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from agrad import sklearn as ours
 
-ROOT = Path(agrad.__file__).parents[1]
 X, Y = load_iris(return_X_y=True)
 
 
@@ -130,7 +125,6 @@ for kind, target in ((MLPClassifier, y), (MLPRegressor, X[:, :2] / 2)):
             shares = model.predict_proba(there(X))
             assert type(shares) is type(told)
             assert np.allclose(agrad.asarray(shares).numpy(), plain.predict_proba(X), atol=1e-9)
-print("passed")
 """
 
 
@@ -139,10 +133,7 @@ print("passed")
     [pytest.param(name, marks=pytest.mark.needs(name)) for name in ("torch", "array_api_strict", "cupy")],
 )
 def test_results_are_of_the_library_of_the_input(library: str) -> None:
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, "-c", PROGRAM, library], capture_output=True, text=True, env=environment)
-    assert done.stdout == "passed\n", done.stderr
+    run_program(PROGRAM, library, SCIPY_ARRAY_API="1")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -167,12 +158,15 @@ def test_tools_of_scikit_learn_take_the_classifiers(model: Any) -> None:
 
 
 def test_a_missing_scikit_learn_is_named() -> None:
-    program = "import sys; sys.modules['sklearn'] = None; import agrad.sklearn"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
-    assert (
-        "agrad.sklearn needs scikit-learn, which is not installed. Install it with: pip install 'agrad[sklearn]'"
-        in done.stderr
-    )
+    text = run_program("""if True:
+        import sys
+        sys.modules["sklearn"] = None
+        try:
+            import agrad.sklearn
+        except ImportError as error:
+            print(error)
+    """)
+    assert "agrad.sklearn needs scikit-learn, which is not installed. Install it with: pip install 'agrad[s" in text
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

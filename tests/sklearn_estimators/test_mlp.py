@@ -118,8 +118,7 @@ def test_single_precision_is_kept_and_views_are_for_reading() -> None:
     model = ours.MLPClassifier(max_iter=2).fit(X.astype(np.float32), y)
     assert model.coefs_[0].dtype == model.predict_proba(X).dtype == np.float32
     assert ours.MLPClassifier(max_iter=2, dtype="float32").fit(X, y).intercepts_[0].dtype == np.float32
-    with pytest.raises(ValueError, match="read-only"):
-        model.coefs_[0][0, 0] = 1.0
+    fails(ValueError, "read-only", model.coefs_[0].__setitem__, (0, 0), 1.0)
 
 
 def test_scores_of_two_classes_are_positive_for_the_second() -> None:

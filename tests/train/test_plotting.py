@@ -25,10 +25,8 @@ def axes() -> Any:
 def test_curves_of_training_and_validation(axes: Any) -> None:
     (panel,) = plotting.curves(RECORDS, ["val_loss"], axes=axes)
     assert panel is axes and panel.get_yscale() == "log"
-    assert {line.get_label(): list(line.get_ydata()) for line in axes.lines} == {
-        "training": [2.0, 1.0],
-        "validation": [3.0, 1.5],
-    }
+    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
+    assert drawn == {"training": [2.0, 1.0], "validation": [3.0, 1.5]}
 
 
 @pytest.mark.needs("matplotlib")
@@ -39,11 +37,8 @@ def test_a_diverged_run_is_drawn_without_a_warning(axes: Any) -> None:
 
 @pytest.mark.needs("matplotlib")
 def test_norms_of_gradients_of_every_backend(backend: str, axes: Any) -> None:
-    given = {
-        "w": agrad.asarray([3.0, 4.0], backend=backend),
-        "b": [np.zeros(2), None, np.array([np.inf]), np.array([3e200, 4e200])],
-    }
-    plotting.gradient_norms(given, axes=axes)
+    several = [np.zeros(2), None, np.array([np.inf]), np.array([3e200, 4e200])]
+    plotting.gradient_norms({"w": agrad.asarray([3.0, 4.0], backend=backend), "b": several}, axes=axes)
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([5.0, 5e200])
     assert [round(bar.get_y() + 0.4) for bar in axes.patches] == [0, 4]
     assert [(t.get_position()[1], t.get_text()) for t in axes.texts] == [(1, "0"), (2, "no gradient"), (3, "inf")]
