@@ -9,8 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-
-from agrad import tree
+from filled import filling
 
 try:
     MINOR = int(metadata.version("scipy").split(".")[1])
@@ -19,7 +18,6 @@ except metadata.PackageNotFoundError:
 """The minor version of SciPy 1."""
 FIRST = {"order": 1}
 """How calls are checked that have derivatives of the first order alone, or take long."""
-_INPUT = object()
 
 
 @dataclass(frozen=True)
@@ -82,12 +80,10 @@ class Calls(list[Call]):
 
         then: what is taken of the result. how: the call is checked, pairs or a dictionary.
         """
-        inputs = [x for x in tree.leaves((given, named)) if isinstance(x, np.ndarray)]
-        given, named = tree.map(lambda x: _INPUT if isinstance(x, np.ndarray) else x, (given, named))
+        inputs, filled = filling(given, named)
 
         def call(name: str, m: Any, *xs: Any) -> Any:
-            rest = iter(xs)
-            args, settings = tree.map(lambda x: next(rest) if x is _INPUT else x, (given, named))
+            args, settings = filled(xs)
             found = attrgetter(name)(m)(*args, **settings)
             return found if then is None else then(found)
 
