@@ -8,6 +8,7 @@ is missing, stands here; a reason for a name that agrad has is not shown.
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,6 @@ from typing import Any
 import agrad
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "pytorch_names.md"
-TEXT = """\
-# PyTorch name tables
-
-This page lists the public names of PyTorch {version} that agrad has, by module. "Differs" lists the arguments that
-agrad lacks and other differences. The tables ignore `inplace` and `out`, because agrad never writes into arrays;
-`foreach`, `fused`, `capturable` and `differentiable`, because `agrad.jit` compiles the step; and deprecated arguments.
-Random numbers come from agrad's generators (`rng=`) and differ from those of PyTorch. To build networks, see
-[build networks](../nn.md).
-"""
 SPACES = {
     "torch.nn": "agrad.nn",
     "torch.nn.functional": "agrad.nn.functional",
@@ -196,17 +188,13 @@ def section_of(section: str) -> Iterator[str]:
     yield from table("missing", {", ".join(names): text for text, names in sorted(missing.items(), reverse=True)})
 
 
-def tables() -> Iterator[str]:
+def page() -> str:
+    """Return the page: its present text, of the version of PyTorch that is here, and new tables."""
     import torch
 
-    yield TEXT.format(version=torch.__version__.partition("+")[0])
-    for section in SPACES:
-        yield from section_of(section)
-
-
-def page() -> str:
-    """Return the text of the page."""
-    return "".join(tables())
+    head = PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
+    head = re.sub(r"(?<=names of PyTorch )\S+", torch.__version__.partition("+")[0], head)
+    return head + "".join(line for section in SPACES for line in section_of(section))
 
 
 if __name__ == "__main__":
