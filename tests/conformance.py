@@ -23,23 +23,11 @@ from pathlib import Path
 from pages import with_table
 
 HERE = Path(__file__).resolve().parent
-BELOW = {
-    "numpy": "array_api_compat.numpy",
-    "cupy": "array_api_compat.cupy",
-    "torch": "array_api_compat.torch",
-    "jax": "jax.numpy",
-    "dask": "array_api_compat.dask.array",
-    "array_api_strict": "array_api_strict",
-}
+BELOW = {name: f"array_api_compat.{name}" for name in ("numpy", "cupy", "torch")}
+BELOW |= {"jax": "jax.numpy", "dask": "array_api_compat.dask.array", "array_api_strict": "array_api_strict"}
 """The namespace that each backend of agrad stands on."""
-LIBRARIES = {
-    "numpy": ("numpy", "array-api-compat"),
-    "cupy": ("cupy", "array-api-compat"),
-    "torch": ("torch", "array-api-compat"),
-    "jax": ("jax",),
-    "dask": ("dask", "array-api-compat"),
-    "array_api_strict": ("array-api-strict",),
-}
+LIBRARIES = {name: (name, "array-api-compat") for name in ("numpy", "cupy", "torch", "dask")}
+LIBRARIES |= {"jax": ("jax",), "array_api_strict": ("array-api-strict",)}
 """The distributions whose versions each backend's counts are of."""
 RECORDING = "conformance_recording"
 SEED = 0
@@ -92,12 +80,8 @@ def run(suite: Path, module: str, backend: str, examples: int, version: str, mor
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        command += [
-            "--hypothesis-disable-deadline",
-            "--hypothesis-derandomize",
-            f"--hypothesis-seed={SEED}",
-            f"--hypothesis-max-examples={examples}",
-        ]
+        command += ["--hypothesis-disable-deadline", "--hypothesis-derandomize"]
+        command += [f"--hypothesis-seed={SEED}", f"--hypothesis-max-examples={examples}"]
         done = subprocess.run([*command, *(more or ["array_api_tests"])], cwd=suite, env=environment, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
         if not report.exists():
