@@ -70,10 +70,10 @@ def check_makes_no_tensor(f: Function, xs: Arrays, rng: np.random.Generator) -> 
     assert not any(isinstance(g, agrad.Tensor) for g in found.values())
 
 
-def differences(f: Function, xs: Arrays, vs: Arrays) -> list[np.ndarray]:
+def differences(f: Function, xs: Arrays, vs: Arrays, step: float = STEP) -> list[np.ndarray]:
     """Return the derivative of ``f`` along ``vs`` by central differences."""
-    after, before = (outputs(f(*[np.asarray(x + h * v) for x, v in zip(xs, vs, strict=True)])) for h in (STEP, -STEP))
-    return [(host(a) - host(b)) / (2 * STEP) for a, b in zip(after, before, strict=True)]
+    after, before = (outputs(f(*[np.asarray(x + h * v) for x, v in zip(xs, vs, strict=True)])) for h in (step, -step))
+    return [(host(a) - host(b)) / (2 * step) for a, b in zip(after, before, strict=True)]
 
 
 def check_vjp(f: Function, xs: Arrays, rng: np.random.Generator) -> None:

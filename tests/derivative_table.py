@@ -33,14 +33,10 @@ MODES = ("reverse", "forward", "second")
 BACKENDS = ("numpy", "array_api_strict", "torch", "jax", "dask", "cupy")
 NEVER_RUN = "cupy"
 """The backend whose tests no machine has run yet: its column says what would run."""
-ROWS_BY_ANOTHER_NAME = {
-    "sign": "complex_sign",
-    "x[i]": "getitem",
-    "x[i] = v": "setitem",
-    "to": "transfer",
-    "to_device": "transfer",
-}
+ROWS_BY_ANOTHER_NAME = {"sign": "complex_sign", "x[i]": "getitem", "x[i] = v": "setitem"}
+ROWS_BY_ANOTHER_NAME |= dict.fromkeys(("to", "to_device"), "transfer")
 OPERATORS = ("x[i]", "x[i] = v")
+WITHOUT = {**WITHOUT_DERIVATIVE, **EXTRAS_WITHOUT_DERIVATIVE}
 
 START = "## Functions of the standard\n"
 
@@ -88,11 +84,6 @@ def missing(case: Case, backend: str) -> str | None:
     return None
 
 
-def runs(proof: Proof, backend: str) -> Iterable[Case]:
-    """Return the cases that a test takes on a backend."""
-    return proof.cases if backend in proof.backends else ()
-
-
 @cache
 def shown(backend: str) -> tuple[dict[str, dict[str, set[str]]], dict[str, str]]:
     """Return the cases of each row shown in each mode, and why others are missing."""
@@ -100,7 +91,7 @@ def shown(backend: str) -> tuple[dict[str, dict[str, set[str]]], dict[str, str]]
     reasons: dict[str, str] = {}
     without: dict[str, str | None] = {}
     for proof in proofs():
-        for case in runs(proof, backend):
+        for case in proof.cases if backend in proof.backends else ():
             if case.row.primitive not in without:  # a function is there or not: one of its examples says so
                 without[case.row.primitive] = missing(case, backend)
             if reason := without[case.row.primitive]:
@@ -121,11 +112,8 @@ def extras() -> list[str]:
     for prefix, space in spaces.items():
         for name in dir(space) if space is not None else ():
             value = getattr(space, name) if not name.startswith("_") and name not in agrad._PACKAGES else None
-            if (
-                callable(value)
-                and not isinstance(value, type)
-                and getattr(value, "__module__", "").startswith("agrad.ops")
-            ):
+            own = getattr(value, "__module__", "").startswith("agrad.ops")
+            if own and callable(value) and not isinstance(value, type):
                 names.append(prefix + name)
     return sorted(set(names) - set(STANDARD))
 
@@ -147,10 +135,6 @@ def behind() -> list[str]:
     return sorted(name for name in PRIMITIVES if name not in seen and not ROWS[name].constant)
 
 
-def reasons_without() -> dict[str, str]:
-    return {**WITHOUT_DERIVATIVE, **EXTRAS_WITHOUT_DERIVATIVE}
-
-
 def counts(function: str, backend: str) -> tuple[int, ...]:
     """Return the number of examples that show each mode."""
     rows, _ = shown(backend)
@@ -167,7 +151,7 @@ def holes(functions: Iterable[str], backend: str) -> list[str]:
     """Return the functions with neither a derivative in every mode nor a reason."""
     out = []
     for name in functions:
-        if name in reasons_without():
+        if name in WITHOUT:
             continue
         lacking = {row.primitive for row in rows_of(name)} & set(shown(backend)[1])
         if not all(counts(name, backend)) and not (lacking and not any(counts(name, backend))):
@@ -237,14 +221,13 @@ def page(fresh: Iterable[str], old: str) -> str:
         "| function | reason |",
         "|---|---|",
     ]
-    lines += [f"| `{name}` | {reason} |" for name, reason in sorted(reasons_without().items())]
+    lines += [f"| `{name}` | {reason} |" for name, reason in sorted(WITHOUT.items())]
     return old.partition(START)[0] + "\n".join(lines) + "\n"
 
 
 def installed() -> list[str]:
     """Return the backends whose library is here, and the one that is never run."""
-    modules = {"numpy": "numpy", "array_api_strict": "array_api_strict", "torch": "torch", "jax": "jax", "dask": "dask"}
-    return [name for name, module in modules.items() if importlib.util.find_spec(module)] + [NEVER_RUN]
+    return [name for name in BACKENDS if name == NEVER_RUN or importlib.util.find_spec(name)]
 
 
 def main(arguments: list[str] | None = None, write: Callable[[str], Any] = PAGE.write_text) -> int:

@@ -81,13 +81,9 @@ def others(name: str) -> tuple[Any, Any]:
         "nn.functional.mish": (f.mish, jax.nn.mish),
         "nn.functional.softsign": (f.softsign, jax.nn.soft_sign),
         "nn.functional.tanhshrink": (f.tanhshrink, None),
-        "special.erfcinv": (None, None),
-        "special.y0": (None, None),
-        "special.y1": (None, None),
         "special.ndtri": (special.ndtri, jax.scipy.special.ndtri),
-        "special.expi": (None, None),
         "special.expit": (special.expit, jax.scipy.special.expit),
-    }[name]
+    }.get(name, (None, None))
 
 
 def between(ranges: tuple[tuple[float, float], ...]) -> str:

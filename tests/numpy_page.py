@@ -87,15 +87,15 @@ def page() -> str:
         decided = verdict(name, value)
         assert decided is not None, f"numpy.{name} is not decided"
         sections[decided[0]].append(f"| `{name}` | {decided[1]} |")
-    titles = {
-        "works": "Functions that support Tensors",
-        "refused": "Not supported (`TypeError`)",
-        "not asked": "Other names",
+    heads = {
+        "works": ("Functions that support Tensors", "result"),
+        "refused": ("Not supported (`TypeError`)", "alternative"),
+        "not asked": ("Other names", "behavior"),
     }
-    heads = {"works": "result", "refused": "alternative", "not asked": "behavior"}
     parts = [PAGE.read_text(encoding="utf-8").partition(TABLES)[0]]
     for key, rows in sections.items():
-        parts.append(f"\n## {titles[key]}\n\n| `numpy.` | {heads[key]} |\n|---|---|\n" + "\n".join(rows) + "\n")
+        title, head = heads[key]
+        parts.append(f"\n## {title}\n\n| `numpy.` | {head} |\n|---|---|\n" + "\n".join(rows) + "\n")
     parts.append(
         "\nNumPy scalar types (`float64`, `int8`, ...) are dtypes. They do not accept Tensors that need gradients.\n"
     )

@@ -16,12 +16,7 @@ _LOC, _SCALE = np.asarray([0.2, -0.4, 0.1]), np.asarray([1.5, 0.7, 1.1])
 
 # name: shape parameters, places in the support of the standard form
 CONTINUOUS: dict[str, tuple[tuple[np.ndarray, ...], np.ndarray]] = {
-    "norm": ((), _X),
-    "laplace": ((), _X),
-    "logistic": ((), _X),
-    "cauchy": ((), _X),
-    "gumbel_r": ((), _X),
-    "gumbel_l": ((), _X),
+    **dict.fromkeys(("norm", "laplace", "logistic", "cauchy", "gumbel_r", "gumbel_l"), ((), _X)),
     "expon": ((), _POSITIVE),
     "uniform": ((), _UNIT),
     "halfnorm": ((), _POSITIVE),

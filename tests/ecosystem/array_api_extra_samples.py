@@ -12,9 +12,7 @@ NOT_TRIED = {
     "broadcast_shapes": "concerns only shapes",
     "testing": "is a module for tests",
     "default_dtype": "concerns only dtypes",
-    "diag_indices": "returns integers and has no array argument",
-    "tril_indices": "returns integers and has no array argument",
-    "triu_indices": "returns integers and has no array argument",
+    **dict.fromkeys(("diag_indices", "tril_indices", "triu_indices"), "returns integers and has no array argument"),
 }
 
 

@@ -123,8 +123,3 @@ NOT_TRIED = {
     "backend_like, set_backend": "choose the backend of new arrays",
     "to_numpy": "leaves the graph",
 }
-
-
-def public() -> list[str]:
-    """Return the names that the samples cover: ``do`` takes any name."""
-    return sorted({sample.name for sample in SAMPLES})

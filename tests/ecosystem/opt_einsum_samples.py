@@ -4,20 +4,17 @@ import functools
 
 import numpy as np
 import opt_einsum
+from pages import by_name
 
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-NOT_TRIED = {
-    "RandomGreedy": "searches for an order, from shapes only",
-    "BranchBound": "searches for an order, from shapes only",
-    "DynamicProgramming": "searches for an order, from shapes only",
-    "blas": "is a module that reads indices, not arrays",
-    "helpers": "is a module that reads indices, not arrays",
-    "path_random": "is a module that searches for an order",
-    "paths": "is a module that searches for an order",
-    "get_symbol": "returns a letter",
-}
+NOT_TRIED = by_name({
+    "searches for an order, from shapes only": "RandomGreedy BranchBound DynamicProgramming",
+    "is a module that reads indices, not arrays": "blas helpers",
+    "is a module that searches for an order": "path_random paths",
+    "returns a letter": "get_symbol",
+})  # fmt: skip
 
 
 def public() -> list[str]:

@@ -50,9 +50,4 @@ add("Series.where", lambda u: SERIES.where(SERIES > 0, u).to_numpy(), U)
 NOT_TRIED = {"all else": "works on data of pandas"}
 
 
-def public() -> list[str]:
-    """Return the names that the samples cover."""
-    return sorted({sample.name for sample in SAMPLES})
-
-
 warnings.filterwarnings("ignore", module="pandas")

@@ -41,11 +41,6 @@ POSITIVE, ALSO = rng.uniform(0.5, 2.0, size=N), rng.uniform(0.5, 2.0, size=N)
 P, Q = rng.uniform(0.2, 2.0, size=(4, 3)), rng.uniform(0.2, 2.0, size=(5, 3))
 
 
-def public() -> list[str]:
-    """Return the names that the samples cover, and the rest in one line."""
-    return [*sorted({sample.name for sample in SAMPLES}), *NOT_TRIED]
-
-
 def transformer(name: str, make: Any, x: np.ndarray = X, inverse: bool = False, label: str = "") -> None:
     """File samples of an estimator that transforms, by fitted and transformed data."""
     add(f"{name}.fit_transform", lambda a: make().fit_transform(a), x, label=label)

@@ -171,12 +171,4 @@ NOT_TRIED = {
 }
 
 
-def public() -> list[str]:
-    """Return the names that the samples cover.
-
-    xarray's whole surface is mostly labels, files and plots, without derivatives.
-    """
-    return sorted({sample.name for sample in SAMPLES})
-
-
 warnings.filterwarnings("ignore", module="xarray")
