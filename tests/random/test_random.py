@@ -124,15 +124,6 @@ def test_a_dtype_by_its_name_and_by_any_librarys_object(name: str, backend: str)
     assert host(random.bits(key, (5,))).dtype == np.uint32
 
 
-@pytest.mark.parametrize("wrong", [agrad.float32, agrad.bool, np.dtype("float64"), "float32"], ids=str)
-def test_a_dtype_object_that_cannot_be_drawn_in_is_named(wrong: Any) -> None:
-    name = getattr(wrong, "name", wrong)
-    with pytest.raises(DtypeError, match=f"bits: the dtype must be one of uint8, uint16, uint32, uint64, got {name}"):
-        random.bits(random.key(0), dtype=wrong)
-    with pytest.raises(DtypeError, match=f"randint: the dtype must be an integer dtype, got {name}"):
-        random.randint(random.key(0), 0, 5, dtype=wrong)
-
-
 @pytest.mark.needs("jax")
 def test_jax_without_64_bits_and_in_its_traces() -> None:
     code = """
@@ -350,7 +341,10 @@ REFUSED: list[Refusal] = [
     (DtypeError, "float32 or float64, got float16", lambda: random.normal(KEY, (2,), dtype="float16")),
     (DtypeError, "float32 or float64, got int64", lambda: random.uniform(KEY, (2,), dtype=agrad.int64)),
     (DtypeError, "got complex", lambda: random.normal(KEY, loc=agrad.zeros(2, dtype=agrad.complex128))),
-    (DtypeError, "uint8, uint16", lambda: random.bits(KEY, (2,), dtype="int8")),
+    (DtypeError, "bits: the dtype must be one of uint8, ... got int8", lambda: random.bits(KEY, (2,), dtype="int8")),
+    (DtypeError, "uint32, uint64, got bool", lambda: random.bits(KEY, dtype=agrad.bool)),
+    (DtypeError, "uint32, uint64, got float64", lambda: random.bits(KEY, dtype=np.dtype("float64"))),
+    (DtypeError, "randint: ... an integer dtype, got float32", lambda: random.randint(KEY, 0, 5, dtype=agrad.float32)),
     (ConfigurationError, "alpha must be above 0", lambda: random.gamma(KEY, -1.0)),
     (ConfigurationError, "alpha must be above 0", lambda: random.beta(KEY, 0.0, 1.0)),
     (OperandError, "alpha must be a number or an array", lambda: random.gamma(KEY, "one")),
