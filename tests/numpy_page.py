@@ -10,7 +10,7 @@ import numpy as np
 import numpy_samples  # noqa: F401 - files its samples
 import numpy_samples_algebra  # noqa: F401
 from numpy_sampling import SAMPLES
-from pages import by_name
+from pages import said
 
 import agrad.interop.numpy  # noqa: F401 - files the handlers
 from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, find
@@ -19,31 +19,8 @@ from agrad.numpy import names as _names
 PAGE = Path(__file__).parent.parent / "docs" / "numpy.md"
 
 TABLES = "\n## Functions that support Tensors\n"
-NOT_ASKED = by_name({
-    "creates an array; with a Tensor as `like=`, it creates a Tensor on its backend and device":
-        "arange empty eye frombuffer fromfile fromfunction fromiter fromstring full genfromtxt identity loadtxt ones "
-        "tri zeros",
-    "converts to an ndarray; raises an error for a Tensor that requires a gradient; with a Tensor as `like=`, "
-    "differentiable": "array asanyarray asarray ascontiguousarray asfortranarray require",
-    "converts to an ndarray; raises an error for a Tensor that requires a gradient: use `agrad.asarray`":
-        "asarray_chkfinite asmatrix bmat matrix from_dlpack broadcast ndenumerate nditer nested_iters vectorize",
-    "accepts and returns numbers; raises an error for a Tensor that requires a gradient: use `.detach()`":
-        "bartlett blackman hamming hanning kaiser base_repr binary_repr format_float_positional "
-        "format_float_scientific",
-    "creates integer indices or shapes": "broadcast_shapes diag_indices indices mask_indices ndindex tril_indices "
-        "triu_indices",
-    "describes dtypes": "dtype finfo iinfo isdtype issubdtype mintypecode promote_types typename",
-    "describes an object; does not read values": "iterable isscalar isfortran",
-    "calls `numpy.vstack`, and works like it": "row_stack",
-    "calls the functions above, and works like them": "poly1d",
-    "creates a ufunc, which does not support Tensors: write the function with array operations": "frompyfunc",
-    "concerns NumPy itself: array classes, files, configuration or help":
-        "busdaycalendar flatiter memmap ndarray recarray ufunc datetime_data errstate fromregex get_include "
-        "get_printoptions getbufsize geterr geterrcall info load printoptions set_printoptions setbufsize seterr "
-        "seterrcall show_config show_runtime test linalg.LinAlgError linalg.test fft.test",
-    "creates an array of frequencies; use the function of `agrad.fft` for a Tensor": "fft.fftfreq fft.rfftfreq",
-})  # fmt: skip
-"""NumPy's other names, which do not dispatch on Tensors, with what happens to one."""
+NOT_ASKED = said(PAGE.read_text(encoding="utf-8"), "## Other names")
+"""NumPy's other names, which do not dispatch on Tensors, with what happens to one: written into the page by hand."""
 
 EXPIRING = {"in1d", "trapz"}
 """Names that NumPy before 2.4 has and warns of; they call ``isin`` and ``trapezoid``."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from pages import by_name
+from pages import said
 from scipy_calls import Call, Calls
 
 PAGE = Path(__file__).parent.parent / "docs" / "scipy.md"
@@ -21,26 +21,13 @@ CALLS: list[Call] = [call for module in MODULES for call in module]
 ORDERS = ("constant", "first", "second")
 
 
-MISSING = by_name({
-    "no array arguments or no derivative: call the SciPy function and convert the result":
-        "cluster.vq.vq linalg.dft linalg.helmert linalg.invhilbert linalg.invpascal special.bernoulli stats.mode "
-        "stats.rankdata",
-    "results are of the SciPy class `OptimizeResult`": "optimize.OptimizeResults",
-    "use `agrad.linear_solve`, which accepts a matrix-free product":
-        "sparse.linalg.bicgstab sparse.linalg.cg sparse.linalg.gmres",
-    "the SciPy class accepts Tensors with `SCIPY_ARRAY_API=1`":
-        "spatial.transform.Rotation spatial.transform.Slerp",
-    "not implemented: the factors are not unique, or depend on all elements":
-        "linalg.hessenberg linalg.qr_multiply linalg.rsf2csf linalg.fiedler_companion",
-    "not implemented with operations of the standard":
-        "signal.csd special.bessel_jn special.dawsn special.expn special.fresnel special.hyp1f1 special.ive "
-        "special.owens_t special.sici special.spence special.sph_harm_y stats.poisson.entropy",
-})  # fmt: skip
-"""Names of ``jax.scipy`` and ``autograd.scipy`` that ``agrad.scipy`` lacks, with the reason."""
+REFUSED = "## Functions of `jax.scipy` or `autograd.scipy` that are not supported"
+MISSING = said(PAGE.read_text(encoding="utf-8"), REFUSED)
+"""Names of ``jax.scipy`` and ``autograd.scipy`` that ``agrad.scipy`` lacks, with the reason: written by hand."""
 
 
 def missing() -> Iterator[str]:
-    yield "\n## Functions of `jax.scipy` or `autograd.scipy` that are not supported\n\n"
+    yield f"\n{REFUSED}\n\n"
     yield "| names | alternative or reason |\n|---|---|\n"
     for reason in dict.fromkeys(MISSING.values()):
         names = sorted((name for name, other in MISSING.items() if other == reason), key=str.lower)

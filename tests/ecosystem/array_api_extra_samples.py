@@ -8,12 +8,6 @@ import numpy as np
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-NOT_TRIED = {
-    "broadcast_shapes": "concerns only shapes",
-    "testing": "is a module for tests",
-    "default_dtype": "concerns only dtypes",
-    **dict.fromkeys(("diag_indices", "tril_indices", "triu_indices"), "returns integers and has no array argument"),
-}
 
 
 def public() -> list[str]:

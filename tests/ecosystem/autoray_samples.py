@@ -114,12 +114,3 @@ add("stop_gradient", lambda a: 0 * a + autoray.stop_gradient(a) * 0, A)
 add("compose", lambda a: autoray.compose(lambda x: do("sum", do("exp", x), axis=0))(a), A)
 SAMPLES.add("lazy", lambda a: do("sum", do("exp", autoray.lazy.array(a)) * 2).compute(), A)
 SAMPLES.add("lazy", lambda a, b: (autoray.lazy.array(a) @ autoray.lazy.array(b)).compute(), A, B, label="two arrays")
-
-NOT_TRIED = {
-    "do linalg.svd without like numpy, both factors": "autoray calls functions of a package that it does not know as "
-    "they are, and by the standard `linalg.svd` gives full matrices; for NumPy autoray asks for reduced ones",
-    "lazy (like numpy)": "does not take NumPy's functions",
-    "autojit": "compiles for the backends that autoray knows; `agrad.jit` is agrad's",
-    "backend_like, set_backend": "choose the backend of new arrays",
-    "to_numpy": "leaves the graph",
-}

@@ -51,17 +51,7 @@ of("get_at", "[a] b, c -> c b", A, N)
 of("get_at", "x [a] b, x -> x b", T, N, given=lambda t, n: (t, n[:2]), label="a batch axis")
 SAMPLES.add("solve_axes", lambda a: [int(n) for n in einx.solve_axes("a b", a).values()], A)
 
-NOT_TRIED = {
-    "check, matches, solve, solve_shapes": "concern only shapes",
-    "set_at, add_at, subtract_at": "einx does not support them for arrays of the standard",
-    "arange": "returns integers",
-    "elementwise, reduce, vmap, vmap_with_axis": "were removed from einx",
-    "arrayapi, backend, errors, experimental, jax, mlx, numpy, tensorflow, tinygrad, torch": "are modules",
-    "Tensor": "is a type",
-}
-
 
 def public() -> list[str]:
     """Return the names of the package's public functions."""
-    known = {name for names in NOT_TRIED for name in names.split(", ")}
-    return [name for name in dir(einx) if not name.startswith("_") and name not in known]
+    return [name for name in dir(einx) if not name.startswith("_")]

@@ -4,17 +4,10 @@ import functools
 
 import numpy as np
 import opt_einsum
-from pages import by_name
 
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-NOT_TRIED = by_name({
-    "searches for an order, from shapes only": "RandomGreedy BranchBound DynamicProgramming",
-    "is a module that reads indices, not arrays": "blas helpers",
-    "is a module that searches for an order": "path_random paths",
-    "returns a letter": "get_symbol",
-})  # fmt: skip
 
 
 def public() -> list[str]:

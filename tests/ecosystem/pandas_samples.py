@@ -47,7 +47,5 @@ add("DataFrame(Tensor)", lambda u: pd.DataFrame({"u": u})["u"].to_numpy(), U)
 add("DataFrame.assign", lambda u: FRAME.assign(u=u)["u"].to_numpy(), U)
 add("Series.where", lambda u: SERIES.where(SERIES > 0, u).to_numpy(), U)
 
-NOT_TRIED = {"all else": "works on data of pandas"}
-
 
 warnings.filterwarnings("ignore", module="pandas")

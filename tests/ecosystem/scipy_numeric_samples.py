@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy
-from pages import by_name
 from scipy import integrate, interpolate, ndimage, stats
 from scipy.cluster import hierarchy
 from scipy.optimize import elementwise
@@ -18,17 +17,6 @@ from scipy.optimize import elementwise
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-NOT_TRIED = by_name({
-    "creates or reads a structuring element or labels: Booleans and integers":
-        "ndimage.iterate_structure ndimage.find_objects ndimage.value_indices",
-    "calls a function of NumPy buffers": "ndimage.generic_filter ndimage.generic_filter1d",
-    "calls functions that write into NumPy arrays": "ndimage.generic_gradient_magnitude ndimage.generic_laplace",
-    "calls a function for each position": "ndimage.geometric_transform",
-    "accepts integers": "ndimage.watershed_ift",
-    "draws a tree": "cluster.hierarchy.dendrogram",
-    "changes a table's numbering": "cluster.hierarchy.from_mlab_linkage cluster.hierarchy.to_mlab_linkage",
-    "makes objects of a table": "cluster.hierarchy.to_tree",
-})  # fmt: skip
 
 rng = np.random.default_rng(0)
 X = np.linspace(0.0, 2.0, 9)

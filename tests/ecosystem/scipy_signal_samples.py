@@ -10,20 +10,6 @@ from scipy import signal
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-_DESIGN = "designs a filter, a window or a grid from a few numbers"
-NOT_TRIED = {
-    **{
-        f"signal.{name}": _DESIGN
-        for name in (
-            "besselap", "buttap", "butter", "buttord", "cheb1ap", "cheb1ord", "cheb2ap", "cheb2ord", "cheby1", "cheby2",
-            "ellip", "ellipap", "ellipord", "bessel", "firls", "firwin", "firwin2", "gammatone", "get_window",
-            "iircomb",
-            "iirdesign", "iirfilter", "iirnotch", "iirpeak", "remez", "savgol_coeffs", "place_poles", "dlti", "impulse",
-        )
-    },
-    "fft.fftfreq": "depends only on the number of samples and their distance",
-    "fft.rfftfreq": "depends only on the number of samples and their distance",
-}  # fmt: skip
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=40)

@@ -8,7 +8,6 @@ import scipy
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-NOT_TRIED: dict[str, str] = {}
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=6)

@@ -11,7 +11,6 @@ from scipy import stats
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-NOT_TRIED: dict[str, str] = {}
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=12), rng.normal(0.3, 1.2, size=12)
@@ -105,4 +104,3 @@ def _permuted(x: Any, y: Any) -> Any:
 SAMPLES.add("stats.bootstrap", _bootstrap, X)
 SAMPLES.add("stats.monte_carlo_test", _monte_carlo, X)
 SAMPLES.add("stats.permutation_test", _permuted, X, Y)
-NOT_TRIED["stats.power"] = "draws random samples, and counts"

@@ -26,7 +26,6 @@ sklearn.set_config(array_api_dispatch=True)
 
 SAMPLES = Samples()
 add, of = SAMPLES.add, functools.partial(SAMPLES.of, sklearn)
-NOT_TRIED = {"the other estimators": "do not support array API input: they convert, which raises `DetachError`"}
 
 rng = np.random.default_rng(0)
 N = 12
