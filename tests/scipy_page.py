@@ -9,12 +9,6 @@ from pages import said
 from scipy_calls import Call, Calls
 
 PAGE = Path(__file__).parent.parent / "docs" / "scipy.md"
-START = "## Functions\n"
-TEXT = """
-The tables list what is tested for each function. "derivatives" is the highest order that is compared with finite
-differences (on JAX and Dask, the second order is compared with NumPy). "calls" is the number of calls, whose values are
-compared with SciPy. "vmap" and "jit" mean that results agree with the eager call.
-"""
 _NAMES = "fft integrate interpolate linalg ndimage optimize signal distance special stats"
 MODULES: list[Calls] = [importlib.import_module(f"scipy_{name}_calls").CALLS for name in _NAMES.split()]
 CALLS: list[Call] = [call for module in MODULES for call in module]
@@ -57,8 +51,6 @@ def row(name: str, calls: list[Call]) -> str:
 
 
 def tables() -> Iterator[str]:
-    yield START
-    yield TEXT
     for calls in MODULES:
         yield f"\n### `agrad.scipy.{calls.module}`\n\n"
         yield "| function | derivatives | vmap | jit | complex | calls |\n|---|---|---|---|---|---|\n"
@@ -74,7 +66,7 @@ def tables() -> Iterator[str]:
 
 def page() -> str:
     """Return the whole page: its present text up to the tables, and new tables."""
-    return PAGE.read_text(encoding="utf-8").partition(START)[0] + "".join((*tables(), *missing()))
+    return PAGE.read_text(encoding="utf-8").partition("\n### ")[0] + "".join((*tables(), *missing()))
 
 
 if __name__ == "__main__":

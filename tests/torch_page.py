@@ -18,15 +18,7 @@ from pages import said
 import agrad
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "pytorch_names.md"
-SPACES = {
-    "torch.nn": "agrad.nn",
-    "torch.nn.functional": "agrad.nn.functional",
-    "torch.nn.init": "agrad.nn.init",
-    "torch.nn.utils": "agrad.nn.utils",
-    "torch.optim": "agrad.optim",
-    "torch.optim.lr_scheduler": "agrad.optim.lr_scheduler",
-    "torch.utils.data": "agrad.data",
-}
+SPACES = "nn nn.functional nn.init nn.utils optim optim.lr_scheduler utils.data"
 DEPRECATED = {"size_average", "reduce", "min_value", "max_value"}
 ELSEWHERE = {"self", "args", "kwargs", "inplace", "name", "generator", "device", "dtype", "out",
              "_weight", "_freeze", "_stacklevel", "foreach", "fused", "capturable", "differentiable"}  # fmt: skip
@@ -56,11 +48,8 @@ def public(section: str) -> list[str]:
 
 
 def space(section: str) -> Any:
-    """Return agrad's module of a section; schedules may stand among the optimizers."""
-    try:
-        return importlib.import_module(SPACES[section])
-    except ModuleNotFoundError:
-        return importlib.import_module(SPACES[section].rpartition(".")[0])
+    """Return agrad's module of a section."""
+    return importlib.import_module(section.replace("torch.utils.data", "agrad.data").replace("torch.", "agrad."))
 
 
 def options(thing: Any) -> dict[str, Any] | None:
@@ -122,7 +111,7 @@ def page() -> str:
 
     head = PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
     head = re.sub(r"(?<=names of PyTorch )\S+", torch.__version__.partition("+")[0], head)
-    return head + "".join(line for section in SPACES for line in section_of(section))
+    return head + "".join(line for name in SPACES.split() for line in section_of(f"torch.{name}"))
 
 
 if __name__ == "__main__":
