@@ -16,8 +16,3 @@ def said(text: str, heading: str) -> dict[str, str]:
     section = text.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"(?m)^\| (`.*?`) \|(?: (.*) \|)?$(?!\n\|-)", section)
     return {name: words for names, words in rows for name in re.findall("`(.+?)`", names)}
-
-
-def by_name(texts: dict[str, str]) -> dict[str, str]:
-    """Return the texts by name, given names by text."""
-    return {name: text for text, names in texts.items() for name in names.split()}
