@@ -4,14 +4,10 @@ A row is text: how the values are made, what the function reads, a change betwee
 in a namespace of its own, so that its closures and globals are as a user's.
 """
 
-import argparse
-import array
-import contextlib
 import dataclasses
 import enum
 import functools
-import types
-from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque, namedtuple
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -85,12 +81,6 @@ def nested(value: Any) -> Any:
 
 
 SHARED = {"lr": 2.0}
-
-NAMESPACE = {
-    **globals(), "argparse": argparse, "array": array, "contextlib": contextlib, "types": types, "ChainMap": ChainMap,
-    "Counter": Counter, "OrderedDict": OrderedDict, "UserDict": UserDict, "UserList": UserList,
-    "defaultdict": defaultdict, "deque": deque,
-}  # fmt: skip
 
 CONTAINERS = """
 list: [2.0, 3.0] | c[1] | c[1] = 3.5 | c.append(agrad.sum(x))
@@ -167,7 +157,8 @@ an attribute of a function: Scaled.method | getattr(c, "rate", 2.0) | c.rate = 5
 """How a container is made, what is read of it, a change, and a write."""
 
 SCALED = """
-import abc, enum
+import abc, argparse, array, contextlib, enum, types
+from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque
 
 class Scaled:
     factor, shared = 2.0, [2.0]
@@ -242,7 +233,7 @@ def made(setup: str, read: str, change: str, write: str) -> Case:
     reading = f"def read(x): return {read}" if read else ""
     body = f"{setup}\n{reading}\ndef change(): {change}\ndef write(x): {write or 'pass'}\nreturn read, change, write"
     text = SCALED + "def make():\n" + "".join(f"    {line}\n" for line in body.splitlines())
-    space = dict(NAMESPACE)
+    space = dict(globals())
     exec(compile(text, "<captures>", "exec"), space)
     found = space["make"]()
     return Case(found[0], found[1], found[2] if write else None)

@@ -4,17 +4,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import cases_convolution  # noqa: F401 - files its rows
-import cases_fft  # noqa: F401 - files its rows
 import cases_fused  # noqa: F401 - files its rows
 import cases_linalg  # noqa: F401 - files its rows
 import cases_made  # noqa: F401 - files its rows
 import cases_more  # noqa: F401 - files its examples
 import cases_random  # noqa: F401 - files its rows
-import cases_segments  # noqa: F401 - files its rows
+import cases_signals  # noqa: F401 - files its rows
 import cases_special  # noqa: F401 - files its rows
 import cases_standard  # noqa: F401 - files its rows
-import cases_updates  # noqa: F401 - files its rows
 import numpy as np
 from checker import raw
 from table import (

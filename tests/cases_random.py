@@ -96,6 +96,7 @@ _draws(
     ex("0-d", ZERO, shape=(), dtype="float64", interior=False),
     ex("empty", ZERO, shape=(2, 0), dtype="float32", interior=False),
     ex("many", KEY, shape=(3, 15_000), dtype="float64", interior=True),
+    ex("many in single", KEY, shape=(40_003,), dtype="float32", interior=True),
     constant=True,
 )
 _draws(
@@ -103,6 +104,7 @@ _draws(
     ex("a third", KEY, shape=(3, 5), threshold=2**32 // 3),
     ex("never", KEY, shape=(4,), threshold=0),
     ex("always", KEY, shape=(4,), threshold=2**32),
+    ex("many", KEY, shape=(40_003,), threshold=2**31 + 5),
     ex("empty", KEY, shape=(0,), threshold=5),
     constant=True,
 )
@@ -116,7 +118,8 @@ _draws(
     ex("empty", ZERO, low=0, high=3, shape=(0,), dtype="int32"),
     constant=True,
 )
-_draws("random_permutation", ex("of ten", KEY, n=10), ex("of one", ZERO, n=1), ex("of none", ZERO, n=0), constant=True)
+_few = (ex("of one", ZERO, n=1), ex("of none", ZERO, n=0))
+_draws("random_permutation", ex("of a thousand", KEY, n=1000), *_few, constant=True)
 _draws(
     "random_normal",
     ex("double", KEY, shape=(3, 5), dtype="float64"),

@@ -20,24 +20,14 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
+from pages import with_table
+
 HERE = Path(__file__).resolve().parent
-BELOW = {
-    "numpy": "array_api_compat.numpy",
-    "cupy": "array_api_compat.cupy",
-    "torch": "array_api_compat.torch",
-    "jax": "jax.numpy",
-    "dask": "array_api_compat.dask.array",
-    "array_api_strict": "array_api_strict",
-}
+BELOW = {name: f"array_api_compat.{name}" for name in ("numpy", "cupy", "torch")}
+BELOW |= {"jax": "jax.numpy", "dask": "array_api_compat.dask.array", "array_api_strict": "array_api_strict"}
 """The namespace that each backend of agrad stands on."""
-LIBRARIES = {
-    "numpy": ("numpy", "array-api-compat"),
-    "cupy": ("cupy", "array-api-compat"),
-    "torch": ("torch", "array-api-compat"),
-    "jax": ("jax",),
-    "dask": ("dask", "array-api-compat"),
-    "array_api_strict": ("array-api-strict",),
-}
+LIBRARIES = {name: (name, "array-api-compat") for name in ("numpy", "cupy", "torch", "dask")}
+LIBRARIES |= {"jax": ("jax",), "array_api_strict": ("array-api-strict",)}
 """The distributions whose versions each backend's counts are of."""
 RECORDING = "conformance_recording"
 SEED = 0
@@ -90,12 +80,8 @@ def run(suite: Path, module: str, backend: str, examples: int, version: str, mor
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        command += [
-            "--hypothesis-disable-deadline",
-            "--hypothesis-derandomize",
-            f"--hypothesis-seed={SEED}",
-            f"--hypothesis-max-examples={examples}",
-        ]
+        command += ["--hypothesis-disable-deadline", "--hypothesis-derandomize"]
+        command += [f"--hypothesis-seed={SEED}", f"--hypothesis-max-examples={examples}"]
         done = subprocess.run([*command, *(more or ["array_api_tests"])], cwd=suite, env=environment, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
         if not report.exists():
@@ -107,23 +93,7 @@ def run(suite: Path, module: str, backend: str, examples: int, version: str, mor
 
 # ---------------------------------------------------------------- the page
 
-HEAD = """# Conformance
-
-`tests/conformance.py --report` runs the public suite of the array API standard,
-[data-apis/array-api-tests](https://github.com/data-apis/array-api-tests), on agrad and on the namespace below it, and
-writes this page. In *agrad recording*, every floating-point array that a creation function returns is on the tape:
-recording must not change a value, shape or dtype.
-
-- *Unlisted* counts the failures without a reason in `tests/conformance_failures.toml`. It must be 0.
-- *Worse* counts the failures of tests that the namespace below passes. It must be 0.
-
-The suite draws one value for each special case, and its draws differ between runs even with the same seed. A listed
-failure that depends on the value, such as the sign of a zero, can therefore occur in some runs only, in any namespace.
-It may then be counted as *worse*.
-
-| backend | namespace | passed | failed | unlisted | worse | skipped | examples | of |
-|---|---|---|---|---|---|---|---|---|
-"""
+HEADS = ["| backend | namespace | passed | failed | unlisted | worse | skipped | examples | of |", "|---" * 9 + "|"]
 
 
 @dataclass(frozen=True)
@@ -151,7 +121,7 @@ def page(lines: list[Line]) -> str:
     """
     order, shown = list(BELOW), {"agrad": 1, "agrad recording": 2}
     ranked = sorted(lines, key=lambda line: (order.index(line.backend), shown.get(line.namespace, 0)))
-    return HEAD + "".join(f"{line}\n" for line in ranked)
+    return with_table(PAGE.read_text(encoding="utf-8"), [*HEADS, *map(str, ranked)])
 
 
 def merged(old: list[Line], new: list[Line]) -> list[Line]:
@@ -213,7 +183,7 @@ def main(arguments: list[str] | None = None) -> int:
             name = {RECORDING: "agrad recording"}.get(module, module)
             lines.append(Line(backend, name, (*map(str, cells), versions(backend, suite, options.api_version))))
         if options.report:
-            old = read_lines(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else []
+            old = read_lines(PAGE.read_text(encoding="utf-8"))
             PAGE.write_text(page(merged(old, lines)), encoding="utf-8")
     return int(wrong)
 

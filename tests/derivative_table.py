@@ -33,49 +33,12 @@ MODES = ("reverse", "forward", "second")
 BACKENDS = ("numpy", "array_api_strict", "torch", "jax", "dask", "cupy")
 NEVER_RUN = "cupy"
 """The backend whose tests no machine has run yet: its column says what would run."""
-ROWS_BY_ANOTHER_NAME = {
-    "sign": "complex_sign",
-    "x[i]": "getitem",
-    "x[i] = v": "setitem",
-    "to": "transfer",
-    "to_device": "transfer",
-}
+ROWS_BY_ANOTHER_NAME = {"sign": "complex_sign", "x[i]": "getitem", "x[i] = v": "setitem"}
+ROWS_BY_ANOTHER_NAME |= dict.fromkeys(("to", "to_device"), "transfer")
 OPERATORS = ("x[i]", "x[i] = v")
+WITHOUT = {**WITHOUT_DERIVATIVE, **EXTRAS_WITHOUT_DERIVATIVE}
 
-HEAD = """# Derivatives
-
-This page lists every function of the array API standard 2025.12 and of agrad, with the number of examples that test its
-derivative in reverse mode / forward mode / second order on each backend.
-
-- On NumPy, derivatives are compared with finite differences. Second derivatives are tested as reverse over reverse,
-  forward over reverse, reverse over forward, and forward over forward.
-- On other backends, derivatives are compared with those on NumPy, second derivatives as forward over reverse, reverse
-  over forward, and with `create_graph`.
-- Second derivatives omit examples at a kink, at which only the convention is tested. The derivative of a gamma sample
-  cannot be compared with finite differences.
-- The counts for CuPy are in parentheses, because it is tested on [an emulated CUDA](development/cupy.md) and not yet on
-  a GPU.
-
-## Edge cases
-
-- **Kinks.** Equal elements share the derivative of `max`, `min`, `maximum` and `minimum`. The derivative of `abs` and
-  `relu` at 0 is 0. With a NaN, the derivative of `maximum`, `minimum` and `relu` is 0.
-- **Lengths.** If `hypot`, a norm or `std` is 0, its first derivative is 0 and its second derivative is NaN. The second
-  derivative of its square is NaN too, because agrad cannot distinguish the two: write `sum(x * x)` or `var`. Behind
-  `where`, the second derivative of the squares of `hypot` and `std` is 0 instead. NumPy norms overflow or underflow if
-  the square of an element does; `hypot` does not.
-- **Equal values.** If eigenvalues or singular values are equal, first derivatives through the values are correct
-  (`eigvalsh`, `svdvals`, norms, `pinv`, the first output of `eigh`). The derivative through the vectors is NaN, because
-  the vectors are not unique. Second derivatives of the values depend on the vectors and are NaN too. If values are
-  nearly equal, derivatives are large and lose digits.
-- **Infinities.** If the result of `logsumexp` is infinite, its derivative is NaN with respect to infinite elements and
-  0 with respect to finite ones. The derivatives of `hypot` are 1 for a single infinite argument and 0 for the other. A
-  tangent or cotangent of 0 times an infinite derivative is NaN.
-- **Outside of the domain**, the value is NaN and the derivative follows the formula, for example `1 / x` for
-  `log(x)`.
-
-`tests/ops/test_extreme_values.py` contains the tests.
-"""
+START = "## Functions of the standard\n"
 
 
 @dataclass(frozen=True)
@@ -121,11 +84,6 @@ def missing(case: Case, backend: str) -> str | None:
     return None
 
 
-def runs(proof: Proof, backend: str) -> Iterable[Case]:
-    """Return the cases that a test takes on a backend."""
-    return proof.cases if backend in proof.backends else ()
-
-
 @cache
 def shown(backend: str) -> tuple[dict[str, dict[str, set[str]]], dict[str, str]]:
     """Return the cases of each row shown in each mode, and why others are missing."""
@@ -133,7 +91,7 @@ def shown(backend: str) -> tuple[dict[str, dict[str, set[str]]], dict[str, str]]
     reasons: dict[str, str] = {}
     without: dict[str, str | None] = {}
     for proof in proofs():
-        for case in runs(proof, backend):
+        for case in proof.cases if backend in proof.backends else ():
             if case.row.primitive not in without:  # a function is there or not: one of its examples says so
                 without[case.row.primitive] = missing(case, backend)
             if reason := without[case.row.primitive]:
@@ -154,11 +112,8 @@ def extras() -> list[str]:
     for prefix, space in spaces.items():
         for name in dir(space) if space is not None else ():
             value = getattr(space, name) if not name.startswith("_") and name not in agrad._PACKAGES else None
-            if (
-                callable(value)
-                and not isinstance(value, type)
-                and getattr(value, "__module__", "").startswith("agrad.ops")
-            ):
+            own = getattr(value, "__module__", "").startswith("agrad.ops")
+            if own and callable(value) and not isinstance(value, type):
                 names.append(prefix + name)
     return sorted(set(names) - set(STANDARD))
 
@@ -180,10 +135,6 @@ def behind() -> list[str]:
     return sorted(name for name in PRIMITIVES if name not in seen and not ROWS[name].constant)
 
 
-def reasons_without() -> dict[str, str]:
-    return {**WITHOUT_DERIVATIVE, **EXTRAS_WITHOUT_DERIVATIVE}
-
-
 def counts(function: str, backend: str) -> tuple[int, ...]:
     """Return the number of examples that show each mode."""
     rows, _ = shown(backend)
@@ -200,7 +151,7 @@ def holes(functions: Iterable[str], backend: str) -> list[str]:
     """Return the functions with neither a derivative in every mode nor a reason."""
     out = []
     for name in functions:
-        if name in reasons_without():
+        if name in WITHOUT:
             continue
         lacking = {row.primitive for row in rows_of(name)} & set(shown(backend)[1])
         if not all(counts(name, backend)) and not (lacking and not any(counts(name, backend))):
@@ -244,17 +195,17 @@ def read(text: str) -> tuple[Cells, dict[str, list[str]]]:
     return cells, lacks
 
 
-def page(fresh: Iterable[str], old: str = "") -> str:
+def page(fresh: Iterable[str], old: str) -> str:
     """Return the page, with the columns of the backends ``fresh`` made anew.
 
-    The other columns are those of the old page.
+    The text above the tables and the other columns are those of the old page.
     """
     fresh = set(fresh)
     cells, lacks = read(old)
     for backend in fresh:
         cells[backend] = {name: cell(name, backend) for names in sections().values() for name in names}
         lacks[backend] = [f"- {backend}: {name}: {reason}" for name, reason in sorted(shown(backend)[1].items())]
-    lines = [HEAD]
+    lines = []
     for title, names in sections().items():
         lines += [f"## {title}\n", f"| function | {' | '.join(BACKENDS)} |", "|---" * (1 + len(BACKENDS)) + "|"]
         lines += [f"| `{name}` | {' | '.join(cells[b].get(name, '?') for b in BACKENDS)} |" for name in names]
@@ -270,14 +221,13 @@ def page(fresh: Iterable[str], old: str = "") -> str:
         "| function | reason |",
         "|---|---|",
     ]
-    lines += [f"| `{name}` | {reason} |" for name, reason in sorted(reasons_without().items())]
-    return "\n".join(lines) + "\n"
+    lines += [f"| `{name}` | {reason} |" for name, reason in sorted(WITHOUT.items())]
+    return old.partition(START)[0] + "\n".join(lines) + "\n"
 
 
 def installed() -> list[str]:
     """Return the backends whose library is here, and the one that is never run."""
-    modules = {"numpy": "numpy", "array_api_strict": "array_api_strict", "torch": "torch", "jax": "jax", "dask": "dask"}
-    return [name for name, module in modules.items() if importlib.util.find_spec(module)] + [NEVER_RUN]
+    return [name for name in BACKENDS if name == NEVER_RUN or importlib.util.find_spec(name)]
 
 
 def main(arguments: list[str] | None = None, write: Callable[[str], Any] = PAGE.write_text) -> int:
@@ -286,7 +236,7 @@ def main(arguments: list[str] | None = None, write: Callable[[str], Any] = PAGE.
     parser.add_argument("--backend", action="append", choices=BACKENDS, help="these only (default: the installed)")
     options = parser.parse_args(arguments)
     backends = options.backend or installed()
-    write(page(backends, PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""))
+    write(page(backends, PAGE.read_text(encoding="utf-8")))
     found = {name for backend in backends for names in sections().values() for name in holes(names, backend)}
     print(*[f"hole: {name}" for name in sorted(found)], f"{len(found)} holes", sep="\n")
     return int(bool(found))

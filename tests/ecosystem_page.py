@@ -13,19 +13,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = {
-    "einops": "einops",
-    "opt_einsum": "opt_einsum",
-    "array_api_extra": "array-api-extra",
-    "xarray": "xarray",
-    "sklearn": "scikit-learn",
-    "scipy": "scipy",
-    "autoray": "autoray",
-    "cotengra": "cotengra",
-    "einx": "einx",
-    "batch_tensorsolve": "batch-tensorsolve",
-    "pandas": "pandas",
-}
+from pages import said
+
+_NAMED_ALIKE = ("einops", "opt_einsum", "xarray", "scipy", "autoray", "cotengra", "einx", "pandas")
+LIBRARIES = {name: name for name in _NAMED_ALIKE} | {"array_api_extra": "array-api-extra", "sklearn": "scikit-learn"}
+LIBRARIES["batch_tensorsolve"] = "batch-tensorsolve"
 """The libraries by the name they are imported by, and that of their distribution."""
 
 FOLDER = Path(__file__).parent.parent / "docs" / "ecosystem"
@@ -49,6 +41,12 @@ def head(library: str) -> str:
     file = FOLDER / f"{library}.md"
     written = file.read_text(encoding="utf-8") if file.exists() else ""
     return written.partition(f"\n## {LIBRARIES[library]} ")[0].strip() or f"# {LIBRARIES[library]} with Tensors"
+
+
+def not_tried(library: str) -> dict[str, str]:
+    """Return the names without a sample, with the reasons, which are written into the page by hand."""
+    file = FOLDER / f"{library}.md"
+    return said(file.read_text(encoding="utf-8"), "## Not tried") if file.exists() else {}
 
 
 MIXED = "## One Tensor together with plain arrays"
@@ -112,9 +110,9 @@ def page(library: str, module: Any, found: dict[str, Any], mixed: dict[str, list
         *(row(title, verdict) for title, verdict in found.items()),
     ]
     lines += mixed_lines(mixed)
-    if module.NOT_TRIED:
+    if untried := not_tried(library):
         lines += ["", "## Not tried", "", "| name | reason |", "|---|---|"]
-        lines += [f"| `{name}` | {reason} |" for name, reason in module.NOT_TRIED.items()]
+        lines += [f"| `{name}` | {reason} |" for name, reason in untried.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -159,8 +157,10 @@ def main() -> int:
     if asked.table and not (asked.only or failed or asked.backend != "numpy"):
         (FOLDER / f"{asked.library}.md").write_text(page(asked.library, module, found, mixed), encoding="utf-8")
     print({kind: sum(v.kind == kind for v in found.values()) for kind in KINDS})
-    known = {sample.name for sample in module.SAMPLES} | set(module.NOT_TRIED)
-    missing = [name for name in module.public() if name not in known]
+    known = {sample.name for sample in module.SAMPLES}
+    known |= {name for names in not_tried(asked.library) for name in names.split(", ")}
+    # most packages say what they have; of the others the samples are a choice
+    missing = [name for name in module.public() if name not in known] if hasattr(module, "public") else []
     if missing:
         print("neither tried nor said why not:", " ".join(missing))
     return int(

@@ -1,65 +1,24 @@
-"""Write ``docs/special.md``.
+"""Write the tables of ``docs/special.md``: ``PYTHONPATH=.:tests python tests/make_special_page.py [backend ...]``.
 
-``PYTHONPATH=.:tests python tests/make_special_page.py [backend ...] > docs/special.md``.
-
-Each backend named is measured against ``special_references.json``; ``generic`` is NumPy without SciPy. The last section
-requires PyTorch and JAX; ``digits`` instead of the backends prints only that section.
+Each backend named is measured against ``special_references.json``; ``generic`` is NumPy without SciPy. The last table
+requires PyTorch and JAX; ``digits`` instead of the backends writes only that one.
 """
 
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import digits
 import numpy as np
+from pages import with_table
 from special_accuracy import TABLE, quantities
 
 import agrad
 from agrad.backends import load
 from agrad.registry import PRIMITIVES
 
-HEAD = """# Special functions
-
-`agrad.special` provides special functions with the SciPy names and argument order. Every function is a primitive,
-except for `softmax`, `log_softmax` and `logsumexp`, which are composed of primitives. The derivative rules are in
-`agrad/ops/special/`.
-
-agrad calls the function of the array library if it has an accurate one. Otherwise it evaluates a generic form in
-float64, which consists of operations of the array API standard. On NumPy, it calls SciPy, which is loaded at first use
-(`pip install 'agrad[special]'`); without SciPy, it uses the generic forms. Dask evaluates either chunk by chunk. On
-CuPy, agrad calls `cupyx.scipy.special`; no figure on this page is from CuPy.
-
-- On NumPy, `erf` and `erfc` of float32 arrays of at least 8,192 elements are rational approximations, which are two to
-  three times as fast as SciPy. Their largest errors are 7 and 10 units in the last place. `gelu` uses the same
-  approximation.
-- Only real arguments are supported: complex arguments raise `DtypeError`. float32 remains float32. Numbers and integers
-  get the dtype of the arrays.
-- Derivatives of every order are supported, also with respect to the parameters of `gammainc`, `gammaincc` and `betainc`
-  and both arguments of `zeta`. For the parameters, agrad integrates the density times a polynomial over the tail in
-  which nothing cancels.
-- The orders `n` of `polygamma` and `jn`, `v` of `iv`, and the parameters `a`, `b`, `c` of `hyp2f1` are not
-  differentiable. The order of `jn` must be a Python integer.
-- `hyp2f1(a, b, c, z)` supports z <= 1, and every z for polynomials (a or b a nonpositive integer). For other z above 1
-  it returns NaN, for which SciPy returns infinity. Values have at least 9 digits, or 13 decimal places near a zero, and
-  are NaN if no formula reaches this accuracy. On 6,000 random points from z = -1e12 to 1 - 1e-15, the largest error
-  (relative, or in units of 1e-4 for values below 1e-4) was 2e-12 for parameters from -3 to 3, 2e-11 from -10 to 10, and
-  2e-10 from -20 to 20. The shares of NaN were 0, 0.6 % and 5 %. On NumPy, agrad calls SciPy if a and b are from -6 to
-  6, c from 0.5 to 6 and z from -1 to 0.9; elsewhere, SciPy can be wrong. The generic form needs about 13 kB per
-  element.
-- On JAX, `betainc(a, b, x)` is NaN if a + b is greater than 1e6, because the JAX function loses its digits there.
-- `zeta` supports x > 1. `lambertw` returns the real branches 0 and -1, and NaN if the solution is complex.
-- `xlogy` and `xlog1py` are 0 if x is 0. If y is also at most 0 (or -1), the derivative does not exist, and agrad
-  returns 0.
-- At x = 0, the derivative of `entr` and `rel_entr` with respect to x is infinite, and the mixed second derivative
-  follows the formula. At x = y = 0, the derivatives of `rel_entr` and `kl_div` with respect to x are 0.
-- The mixed second derivative of `beta` loses digits if a or b is small; `betaln` is not affected.
-
-## Implementation and accuracy
-
-The table lists the largest error divided by the magnitude of the value, for values and for first and second derivatives
-with respect to all arguments. For `j0`, `j1`, `jn`, `y0` and `y1`, the error is divided by the amplitude sqrt(2 / (pi
-x)) if that is larger. The references in `tests/special_references.json` were computed with mpmath.
-"""
+PAGE = Path(__file__).parent.parent / "docs" / "special.md"
 
 
 def _cell(errors: list[float]) -> str:
@@ -99,19 +58,6 @@ def rows(backends: list[str]) -> Iterator[str]:
         yield f"| `{name}` | {by} | {own} | " + " | ".join(cells) + " |"
 
 
-DIGITS = """
-## Derivatives over the whole range
-
-First and second derivatives of all activations and all elementwise functions of one argument are compared with mpmath
-on NumPy: from 1e-300 to 1e300 in both signs, near 0 and at the ends of domains. The relative error is at most 1e-13,
-and 1e-5 in float32, except for the rows below.
-
-The last columns list the largest relative errors in float64 in the range of the row, for agrad on NumPy, PyTorch and
-JAX. An error of 1 means that no digit is correct, mostly because the result is 0. The error is inf if the result is NaN
-or infinite.
-"""
-
-
 def twice(torch: Any, f: Callable[..., Any], x: np.ndarray, order: int) -> np.ndarray:
     """Return a derivative computed with PyTorch."""
     at = torch.tensor(x, requires_grad=True)
@@ -135,13 +81,9 @@ def others(name: str) -> tuple[Any, Any]:
         "nn.functional.mish": (f.mish, jax.nn.mish),
         "nn.functional.softsign": (f.softsign, jax.nn.soft_sign),
         "nn.functional.tanhshrink": (f.tanhshrink, None),
-        "special.erfcinv": (None, None),
-        "special.y0": (None, None),
-        "special.y1": (None, None),
         "special.ndtri": (special.ndtri, jax.scipy.special.ndtri),
-        "special.expi": (None, None),
         "special.expit": (special.expit, jax.scipy.special.expit),
-    }[name]
+    }.get(name, (None, None))
 
 
 def between(ranges: tuple[tuple[float, float], ...]) -> str:
@@ -180,17 +122,10 @@ def digit_rows() -> Iterator[str]:
 
 if __name__ == "__main__":
     np.seterr(all="ignore")
-    if sys.argv[1:] == ["digits"]:
-        print(DIGITS)
-        for line in digit_rows():
-            print(line)
-        sys.exit()
     chosen = sys.argv[1:] or ["numpy", "generic"]
     if "jax" in chosen:
         agrad.set_backend("jax")
-    print(HEAD)
-    for line in rows(chosen):
-        print(line)
-    print(DIGITS)
-    for line in digit_rows():
-        print(line)
+    text = PAGE.read_text(encoding="utf-8")
+    if chosen != ["digits"]:
+        text = with_table(text, list(rows(chosen)))
+    PAGE.write_text(with_table(text, list(digit_rows())), encoding="utf-8")

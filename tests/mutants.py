@@ -38,18 +38,7 @@ def original(folder):
     X = np.round(rng.normal(size=(60, 3)) + 4 * np.eye(3)[y], 3)
     rows = "".join(f"{a},{b},{c},k{k}\n" for (a, b, c), k in zip(X.tolist(), y.tolist(), strict=True))
     (folder / "good.csv").write_text("a,b,c,kind\n" + rows)
-    words = [
-        "train",
-        "--data",
-        str(folder / "good.csv"),
-        "--label",
-        "kind",
-        "--hidden",
-        "4,3",
-        "--epochs",
-        "2",
-        "--quiet",
-    ]
+    words = ["train", "--data", str(folder / "good.csv"), "--label", "kind", "--hidden", "4,3", "--epochs", "2"]
     more = {"adam.st": ["--dropout", "0.2", "--validation", "0.2"], "float16.st": ["--precision", "float16"]}
     for name, rest in more.items():
         assert cli.main([*words, *rest, "--quiet", "--backend", "numpy", "--save", str(folder / name)]) == 0

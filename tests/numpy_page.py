@@ -10,6 +10,7 @@ import numpy as np
 import numpy_samples  # noqa: F401 - files its samples
 import numpy_samples_algebra  # noqa: F401
 from numpy_sampling import SAMPLES
+from pages import said
 
 import agrad.interop.numpy  # noqa: F401 - files the handlers
 from agrad.interop.table import FUNCTIONS, REFUSED, UFUNCS, find
@@ -17,94 +18,9 @@ from agrad.numpy import names as _names
 
 PAGE = Path(__file__).parent.parent / "docs" / "numpy.md"
 
-HEAD = """# Supported NumPy functions
-
-You can call NumPy functions on Tensors of every backend. They are differentiable and return Tensors of that backend:
-
-```python
-import numpy as np
-import agrad
-
-def energy(x):
-    return np.sum(np.sin(x) ** 2)
-
-agrad.grad(energy)(np.linspace(0.0, 1.0, 5))
-```
-
-agrad composes them from its other functions, so they do not have separate derivative rules. These rules apply to all:
-
-- **Operands.** You can mix Tensors with numbers, nested lists and NumPy scalars. An array of another library raises an
-  error that says how to move it. Dtypes promote by the rules of NumPy on every backend. Integers become float64.
-- **`out=`.** A Tensor passed as `out` is rebound to the result and remains differentiable. An ndarray cannot record, so
-  it raises `DetachError` for a result that requires a gradient. The same holds for `a += t` if `a` is an ndarray: write
-  `a = a + t`.
-- **`where=`** of a ufunc requires `out=`, since NumPy does not set the other elements.
-- **`reduce`, `accumulate`, `reduceat` and `outer`** support ufuncs with two operands and one result. `at` also supports
-  ufuncs with one operand. If its index repeats a position, `at` needs one step per repetition; `add` and `subtract`
-  need one step in total.
-- **Writing** (`put`, `copyto`, `fill_diagonal`, ...) rebinds the Tensor, as `x[i] = v` does. A leaf that requires a
-  gradient raises an error.
-- **Lists of Tensors** are supported by functions of several arrays (`concatenate`, `stack`, `block`, `select`, ...).
-  For other functions, NumPy converts the list, which raises an error. Write `np.sum(np.stack([a, b]))`.
-- **Indices and counts** (results of `argmax`, `searchsorted` and `unique`) are computed on the host and are constants.
-- **Memory order** (`order="K"`, `"A"`) depends on the library. `weights=` of quantiles is not supported.
-- **Small arrays.** With a few elements, 686 of 800 calls with recorded Tensors and 727 with other Tensors need at most
-  5 times the time of NumPy, or 30 us (`python tests/numpy_times.py` lists the others). Slower functions, in us: `pad`
-  with statistics 80 to 250, `polyfit` 180 to 220, `at` of ufuncs other than sums 50 to 155, `linalg.lstsq` 110 to 120,
-  `nanvar` and `var` with `where=` 90 to 120, `gradient` with uneven spacing 65 to 105, `interp` 45 to 105, `poly` 75 to
-  95, `piecewise` and `apply_along_axis` 65 to 95, `put` and similar functions 40 to 85, quantiles that skip NaN 75,
-  `accumulate` and `reduce` of ufuncs without a sum, product or extremum 35 to 70, `out=` 30 to 55, others below 60.
-- **Subclasses** of ndarray (`numpy.ma`, `numpy.matrix`) and unknown classes can handle the call themselves. If they do
-  not, NumPy raises `TypeError`.
-
-In the tables, "differentiable" means in every order, compared with finite differences of the NumPy function. "constant"
-means that the result is an integer, a Boolean or piecewise constant.
-"""
-
-
-NOT_ASKED: dict[str, str] = {}
-"""NumPy's other names, which do not dispatch on Tensors, with what happens to one."""
-
-
-def _aside(reason: str, names: str) -> None:
-    NOT_ASKED.update(dict.fromkeys(names.split(), reason))
-
-
-_aside(
-    "creates an array; with a Tensor as `like=`, it creates a Tensor on its backend and device",
-    "arange empty eye frombuffer fromfile fromfunction fromiter fromstring full genfromtxt identity loadtxt ones tri "
-    "zeros",
-)
-_aside(
-    "converts to an ndarray; raises an error for a Tensor that requires a gradient; with a Tensor as `like=`, "
-    "differentiable",
-    "array asanyarray asarray ascontiguousarray asfortranarray require",
-)
-_aside(
-    "converts to an ndarray; raises an error for a Tensor that requires a gradient: use `agrad.asarray`",
-    "asarray_chkfinite asmatrix bmat matrix from_dlpack broadcast ndenumerate nditer nested_iters vectorize",
-)
-_aside(
-    "accepts and returns numbers; raises an error for a Tensor that requires a gradient: use `.detach()`",
-    "bartlett blackman hamming hanning kaiser base_repr binary_repr format_float_positional format_float_scientific",
-)
-_aside(
-    "creates integer indices or shapes",
-    "broadcast_shapes diag_indices indices mask_indices ndindex tril_indices triu_indices",
-)
-_aside("describes dtypes", "dtype finfo iinfo isdtype issubdtype mintypecode promote_types typename")
-_aside("describes an object; does not read values", "iterable isscalar isfortran")
-_aside("calls `numpy.vstack`, and works like it", "row_stack")
-_aside("calls the functions above, and works like them", "poly1d")
-_aside("creates a ufunc, which does not support Tensors: write the function with array operations", "frompyfunc")
-_aside(
-    "concerns NumPy itself: array classes, files, configuration or help",
-    "busdaycalendar flatiter memmap ndarray recarray ufunc datetime_data errstate fromregex get_include "
-    "get_printoptions getbufsize geterr geterrcall info load printoptions set_printoptions setbufsize seterr "
-    "seterrcall show_config show_runtime test linalg.LinAlgError linalg.test fft.test",
-)
-_aside("creates an array of frequencies; use the function of `agrad.fft` for a Tensor", "fft.fftfreq fft.rfftfreq")
-
+TABLES = "\n## Functions that support Tensors\n"
+NOT_ASKED = said(PAGE.read_text(encoding="utf-8"), "## Other names")
+"""NumPy's other names, which do not dispatch on Tensors, with what happens to one: written into the page by hand."""
 
 EXPIRING = {"in1d", "trapz"}
 """Names that NumPy before 2.4 has and warns of; they call ``isin`` and ``trapezoid``."""
@@ -142,21 +58,21 @@ READS = dict.fromkeys(
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the page: its present text up to the tables, and new tables."""
     sections: dict[str, list[str]] = {"works": [], "refused": [], "not asked": []}
     for name, value in public():
         decided = verdict(name, value)
         assert decided is not None, f"numpy.{name} is not decided"
         sections[decided[0]].append(f"| `{name}` | {decided[1]} |")
-    titles = {
-        "works": "Functions that support Tensors",
-        "refused": "Not supported (`TypeError`)",
-        "not asked": "Other names",
+    heads = {
+        "works": ("Functions that support Tensors", "result"),
+        "refused": ("Not supported (`TypeError`)", "alternative"),
+        "not asked": ("Other names", "behavior"),
     }
-    heads = {"works": "result", "refused": "alternative", "not asked": "behavior"}
-    parts = [HEAD]
+    parts = [PAGE.read_text(encoding="utf-8").partition(TABLES)[0]]
     for key, rows in sections.items():
-        parts.append(f"\n## {titles[key]}\n\n| `numpy.` | {heads[key]} |\n|---|---|\n" + "\n".join(rows) + "\n")
+        title, head = heads[key]
+        parts.append(f"\n## {title}\n\n| `numpy.` | {head} |\n|---|---|\n" + "\n".join(rows) + "\n")
     parts.append(
         "\nNumPy scalar types (`float64`, `int8`, ...) are dtypes. They do not accept Tensors that need gradients.\n"
     )

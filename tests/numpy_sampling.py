@@ -6,6 +6,7 @@ other, and its derivative against finite differences of NumPy's own.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,23 +49,22 @@ def named(name: str) -> Any:
     return place
 
 
-def plain(names: str, *inputs: Input, constant: bool = False, kink: bool = False, **settings: Any) -> None:
-    """Return samples of functions called with the arrays alone, or one setting."""
+def plain(
+    names: str, *given: Any, constant: bool = False, kink: bool = False, method: str = "", **settings: Any
+) -> None:
+    """File samples of functions, or of a method of ufuncs, called with arrays and settings, if NumPy has them."""
+    inputs = [x for x in given if isinstance(x, Input)]
+
+    def call(function: Any, *xs: Any) -> Any:
+        rest = iter(xs)
+        return function(*[next(rest) if isinstance(x, Input) else x for x in given], **settings)
+
     for name in names.split():
-        if hasattr(np, name.partition(".")[0]) and _exists(name):
-            sample(name, calling(named(name), **settings), *inputs, constant=constant, kink=kink)
-
-
-def calling(function: Any, **settings: Any) -> Callable[..., Any]:
-    return lambda *xs: function(*xs, **settings)
-
-
-def _exists(name: str) -> bool:
-    try:
-        named(name)
-    except AttributeError:
-        return False
-    return True
+        try:
+            function = named(f"{name}.{method}" if method else name)
+        except AttributeError:
+            continue
+        sample(name, partial(call, function), *inputs, constant=constant, kink=kink)
 
 
 def on_integers(function: Any) -> Callable[..., Any]:

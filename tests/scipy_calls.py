@@ -3,16 +3,21 @@
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from filled import filling
 
 try:
     MINOR = int(metadata.version("scipy").split(".")[1])
 except metadata.PackageNotFoundError:
     MINOR = 99
 """The minor version of SciPy 1."""
+FIRST = {"order": 1}
+"""How calls are checked that have derivatives of the first order alone, or take long."""
 
 
 @dataclass(frozen=True)
@@ -67,3 +72,20 @@ class Calls(list[Call]):
         """File a call. The label starts with the function's name; no two are alike."""
         assert all(label != other.label for other in self), f"{label} is filed twice"
         self.append(Call(self.module, label, function, tuple(np.asarray(x) for x in inputs), **how))
+
+    def plain(
+        self, names: str, label: str, *given: Any, then: Callable[[Any], Any] | None = None, how: Any = (), **named: Any
+    ) -> None:
+        """File a call of each function, of what is given by position and by name; the arrays in it are the inputs.
+
+        then: what is taken of the result. how: the call is checked, pairs or a dictionary.
+        """
+        inputs, filled = filling(given, named)
+
+        def call(name: str, m: Any, *xs: Any) -> Any:
+            args, settings = filled(xs)
+            found = attrgetter(name)(m)(*args, **settings)
+            return found if then is None else then(found)
+
+        for name in names.split():
+            self.add(f"{name} {label}".strip(), partial(call, name), *inputs, **dict(how))

@@ -1,129 +1,84 @@
 """Calls of ``scipy.ndimage``."""
 
 import numpy as np
-from scipy_calls import Calls
+from scipy_calls import FIRST, Calls
 
 CALLS = Calls("ndimage")
-add = CALLS.add
+plain = CALLS.plain
 _RNG = np.random.default_rng(6)
 _X, _A, _CUBE, _SINGLE = (_RNG.normal(size=shape) for shape in ((7,), (3, 5), (2, 3, 2), (1, 2)))
 _K1, _K, _EVEN = (_RNG.normal(size=shape) for shape in ((3,), (3, 3), (2, 4)))
 _Z, _W = _A[:2] + 1j * _A[1:], _K1 - 0.5j
 _MODES = ("reflect", "constant", "nearest", "mirror", "wrap")
 
-for _name in ("correlate", "convolve"):
-    add(f"{_name}", lambda m, x, w, f=_name: getattr(m, f)(x, w), _A, _K)
-    add(
-        f"{_name} even", lambda m, x, w, f=_name: getattr(m, f)(x, w, mode="mirror", origin=(-1, 1)), _A, _EVEN, order=1
-    )
-    add(f"{_name} axes", lambda m, x, w, f=_name: getattr(m, f)(x, w, axes=(0, 2)), _CUBE, _K, order=1)
-    add(f"{_name} complex", lambda m, x, w, f=_name: getattr(m, f)(x, w, axes=1), _Z, _W)
-    add(f"{_name} wide", lambda m, x, w, f=_name: getattr(m, f)(x, w, mode="wrap"), _SINGLE, _EVEN)
-    for _mode in _MODES:
-        add(
-            f"{_name}1d {_mode}", lambda m, x, w, f=_name, mode=_mode: getattr(m, f + "1d")(x, w, mode=mode, cval=0.5),
-            _A, _EVEN[0], order=1,
-        )  # fmt: skip
-    add(f"{_name}1d axis", lambda m, x, w, f=_name: getattr(m, f + "1d")(x, w, axis=0, origin=1), _A, _K1)
-    add(f"{_name}1d complex", lambda m, x, w, f=_name: getattr(m, f + "1d")(x, w), _A, _W, order=1)
-    add(f"{_name}1d single", lambda m, x, w, f=_name: getattr(m, f + "1d")(x, w, axis=0), _SINGLE, _X)
-
+_TWO, _ONE = "correlate convolve", "correlate1d convolve1d"
+plain(_TWO, "", _A, _K)
+plain(_TWO, "even", _A, _EVEN, mode="mirror", origin=(-1, 1), how=FIRST)
+plain(_TWO, "axes", _CUBE, _K, axes=(0, 2), how=FIRST)
+plain(_TWO, "complex", _Z, _W, axes=1)
+plain(_TWO, "wide", _SINGLE, _EVEN, mode="wrap")
+plain(_ONE, "axis", _A, _K1, axis=0, origin=1)
+plain(_ONE, "complex", _A, _W, how=FIRST)
+plain(_ONE, "single", _SINGLE, _X, axis=0)
 for _mode in _MODES:
-    add(f"gaussian_filter {_mode}", lambda m, x, mode=_mode: m.gaussian_filter(x, 0.8, mode=mode, cval=0.5), _A)
-add(
-    "gaussian_filter orders",
-    lambda m, x: m.gaussian_filter(x, (0.8, 0.5), order=(1, 2), mode=("wrap", "reflect"), truncate=3.0),
-    _A,
-)
-add("gaussian_filter axes", lambda m, x: m.gaussian_filter(x, (0.7, 0.0), radius=2, axes=(2, 0)), _CUBE)
-add("gaussian_filter complex", lambda m, x: m.gaussian_filter(x, 0.6), _Z, order=1)
+    plain(_ONE, _mode, _A, _EVEN[0], mode=_mode, cval=0.5, how=FIRST)
+    plain("gaussian_filter", _mode, _A, 0.8, mode=_mode, cval=0.5)
+plain("gaussian_filter", "orders", _A, (0.8, 0.5), order=(1, 2), mode=("wrap", "reflect"), truncate=3.0)
+plain("gaussian_filter", "axes", _CUBE, (0.7, 0.0), radius=2, axes=(2, 0))
+plain("gaussian_filter", "complex", _Z, 0.6, how=FIRST)
 for _order in range(4):
-    add(
-        f"gaussian_filter1d by sigma {_order}",
-        lambda m, x, s, order=_order: m.gaussian_filter1d(x, s, axis=0, order=order, radius=3), _A, np.asarray(0.9),
-    )  # fmt: skip
-add("gaussian_laplace", lambda m, x: m.gaussian_laplace(x, 0.7), _A)
-add("gaussian_laplace axes", lambda m, x: m.gaussian_laplace(x, (0.7, 0.5), axes=(0, 2), mode="wrap"), _CUBE)
-add("gaussian_gradient_magnitude", lambda m, x: m.gaussian_gradient_magnitude(x, 0.7), _A)
-add(
-    "gaussian_gradient_magnitude modes",
-    lambda m, x: m.gaussian_gradient_magnitude(x, (0.7, 0.5), mode=("nearest", "mirror"), radius=1),
-    _A,
-)
-add("uniform_filter", lambda m, x: m.uniform_filter(x), _A)
-add("uniform_filter sizes", lambda m, x: m.uniform_filter(x, (2, 4), mode="constant", cval=1.0, origin=(0, -1)), _A)
-add("uniform_filter1d", lambda m, x: m.uniform_filter1d(x, 3), _X)
-add("uniform_filter1d axis", lambda m, x: m.uniform_filter1d(x, 4, axis=0, mode="nearest", origin=1), _A)
-for _name in ("sobel", "prewitt"):
-    add(f"{_name}", lambda m, x, f=_name: getattr(m, f)(x), _A)
-    add(f"{_name} axis", lambda m, x, f=_name: getattr(m, f)(x, axis=0, mode="constant", cval=0.5), _CUBE)
-add("laplace", lambda m, x: m.laplace(x), _A)
-add("laplace axes", lambda m, x: m.laplace(x, mode=("mirror", "wrap"), axes=(1, 2)), _CUBE)
-add("laplace complex", lambda m, x: m.laplace(x), _Z, order=1)
+    plain("gaussian_filter1d", f"by sigma {_order}", _A, np.asarray(0.9), axis=0, order=_order, radius=3)
+plain("gaussian_laplace gaussian_gradient_magnitude", "", _A, 0.7)
+plain("gaussian_laplace", "axes", _CUBE, (0.7, 0.5), axes=(0, 2), mode="wrap")
+plain("gaussian_gradient_magnitude", "modes", _A, (0.7, 0.5), mode=("nearest", "mirror"), radius=1)
+plain("uniform_filter sobel prewitt laplace", "", _A)
+plain("uniform_filter", "sizes", _A, (2, 4), mode="constant", cval=1.0, origin=(0, -1))
+plain("uniform_filter1d", "", _X, 3)
+plain("uniform_filter1d", "axis", _A, 4, axis=0, mode="nearest", origin=1)
+plain("sobel prewitt", "axis", _CUBE, axis=0, mode="constant", cval=0.5)
+plain("laplace", "axes", _CUBE, mode=("mirror", "wrap"), axes=(1, 2))
+plain("laplace", "complex", _Z, how=FIRST)
 
 _AT = np.asarray([[0.3, 1.6, -0.7, 2.4, 5.2], [3.7, 0.2, 1.1, -2.4, 4.6]])
+_PLACED = FIRST | {"fixed": (1,)}
 for _mode in ("constant", "grid-constant", "nearest", "mirror", "reflect", "wrap", "grid-wrap"):
-    add(
-        f"map_coordinates {_mode}", lambda m, x, c, mode=_mode: m.map_coordinates(x, c, order=1, mode=mode, cval=0.5),
-        _A, _AT, order=1,
-    )  # fmt: skip
-    add(
-        f"map_coordinates nearest element {_mode}",
-        lambda m, x, c, mode=_mode: m.map_coordinates(x, c, order=0, mode=mode), _A, _AT, fixed=(1,), order=1,
-    )  # fmt: skip
-add("map_coordinates line", lambda m, x, c: m.map_coordinates(x, c, order=1), _X, np.abs(_AT[:1]))
-add("map_coordinates complex", lambda m, x, c: m.map_coordinates(x, c, order=1), _Z, _AT[:, :3], fixed=(1,))
+    plain("map_coordinates", _mode, _A, _AT, order=1, mode=_mode, cval=0.5, how=FIRST)
+    plain("map_coordinates", f"nearest element {_mode}", _A, _AT, order=0, mode=_mode, how=_PLACED)
+plain("map_coordinates", "line", _X, np.abs(_AT[:1]), order=1)
+plain("map_coordinates", "complex", _Z, _AT[:, :3], order=1, how={"fixed": (1,)})
 _MAP = np.asarray([[0.8, 0.3], [-0.2, 1.1]])
-add("affine_transform", lambda m, x, c, o: m.affine_transform(x, c, o, order=1), _A, _MAP, np.asarray([0.13, 0.37]))
-add(
-    "affine_transform diagonal",
-    lambda m, x, c: m.affine_transform(x, c, 0.13, output_shape=(2, 3), order=1, mode="mirror"), _A, _MAP[0] + 0.05,
-)  # fmt: skip
-add(
-    "affine_transform with offsets", lambda m, x, c: m.affine_transform(x, c, order=1, mode="nearest"), _A,
-    np.concatenate([_MAP, [[0.13], [0.37]]], axis=1), order=1,
-)  # fmt: skip
-add("shift", lambda m, x, s: m.shift(x, s, order=1, mode="nearest"), _A, np.asarray([0.3, -1.4]))
-add("shift number", lambda m, x: m.shift(x, 1.5, order=1, cval=0.5), _CUBE)
-add("zoom", lambda m, x: m.zoom(x, 1.7, order=1), _A)
-add("zoom grid", lambda m, x: m.zoom(x, (2, 0.6), order=1, mode="reflect", grid_mode=True), _A)
-
+_OFFSET = np.asarray([0.13, 0.37])
+plain("affine_transform", "", _A, _MAP, _OFFSET, order=1)
+plain("affine_transform", "diagonal", _A, _MAP[0] + 0.05, 0.13, output_shape=(2, 3), order=1, mode="mirror")
+_WITH_OFFSETS = np.concatenate([_MAP, _OFFSET[:, None]], axis=1)
+plain("affine_transform", "with offsets", _A, _WITH_OFFSETS, order=1, mode="nearest", how=FIRST)
+plain("shift", "", _A, np.asarray([0.3, -1.4]), order=1, mode="nearest")
+plain("shift", "number", _CUBE, 1.5, order=1, cval=0.5)
+plain("zoom", "", _A, 1.7, order=1)
+plain("zoom", "grid", _A, (2, 0.6), order=1, mode="reflect", grid_mode=True)
 
 _LONG = np.sin(np.arange(36.0) ** 1.5).reshape(2, 18)
 for _order in (2, 3, 4, 5):
-    add(f"spline_filter {_order}", lambda m, x, k=_order: m.spline_filter(x, k, mode="grid-wrap"), _A)
+    plain("spline_filter", f"{_order}", _A, _order, mode="grid-wrap")
+    _how = FIRST | {"slow": _order > 3}
     for _mode in ("constant", "grid-constant", "nearest", "mirror", "wrap", "grid-wrap"):
-        add(
-            f"map_coordinates {_mode} {_order}",
-            lambda m, x, c, k=_order, mode=_mode: m.map_coordinates(x, c, order=k, mode=mode, cval=0.5), _A, _AT,
-            order=1, slow=_order > 3,
-        )  # fmt: skip
-add("map_coordinates cubic", lambda m, x, c: m.map_coordinates(x, c), _A, np.abs(_AT[:, :3]) / 2)
-add("map_coordinates filtered", lambda m, x, c: m.map_coordinates(x, c, mode="nearest", prefilter=False), _A, _AT)
-add(
-    "map_coordinates reflect 3", lambda m, x: m.map_coordinates(x, [[4.6], [5.2]], mode="reflect"), _LONG.T @ _LONG,
-    order=1,
-)  # fmt: skip
-add("spline_filter1d", lambda m, x: m.spline_filter1d(x, axis=0), _A)
-add("map_coordinates cubic complex", lambda m, x, c: m.map_coordinates(x, c), _Z, _AT[:, :3], fixed=(1,), order=1)
-add("shift cubic", lambda m, x, s: m.shift(x, s), _A, np.asarray([0.3, -1.4]))
-add("zoom cubic", lambda m, x: m.zoom(x, 1.7), _A)
-add("affine_transform cubic", lambda m, x, c: m.affine_transform(x, c, 0.13, mode="mirror"), _A, _MAP)
-add("rotate", lambda m, x: m.rotate(x, 25.0), _A, order=1)
-add("rotate linear", lambda m, x: m.rotate(x, -90, axes=(0, 1), order=1), _A)
-add("rotate by angle", lambda m, x, a: m.rotate(x, a, reshape=False, mode="mirror"), _A, np.asarray(33.0))
-add("rotate planes", lambda m, x: m.rotate(x, 40.0, axes=(0, 2), order=2, mode="nearest"), _CUBE, order=1)
+        plain("map_coordinates", f"{_mode} {_order}", _A, _AT, order=_order, mode=_mode, cval=0.5, how=_how)
+plain("map_coordinates", "cubic", _A, np.abs(_AT[:, :3]) / 2)
+plain("map_coordinates", "filtered", _A, _AT, mode="nearest", prefilter=False)
+plain("map_coordinates", "reflect 3", _LONG.T @ _LONG, [[4.6], [5.2]], mode="reflect", how=FIRST)
+plain("map_coordinates", "cubic complex", _Z, _AT[:, :3], how=_PLACED)
+plain("spline_filter1d", "", _A, axis=0)
+plain("shift", "cubic", _A, np.asarray([0.3, -1.4]))
+plain("zoom", "cubic", _A, 1.7)
+plain("affine_transform", "cubic", _A, _MAP, 0.13, mode="mirror")
+plain("rotate", "", _A, 25.0, how=FIRST)
+plain("rotate", "linear", _A, -90, axes=(0, 1), order=1)
+plain("rotate", "by angle", _A, np.asarray(33.0), reshape=False, mode="mirror")
+plain("rotate", "planes", _CUBE, 40.0, axes=(0, 2), order=2, mode="nearest", how=FIRST)
 
-_FOOT = np.asarray([[0, 1, 0], [1, 1, 1]])
-for _name in ("maximum_filter", "minimum_filter", "median_filter"):
-    add(f"{_name}", lambda m, x, f=_name: getattr(m, f)(x, size=3), _A)
-    add(
-        f"{_name} footprint", lambda m, x, f=_name: getattr(m, f)(x, footprint=_FOOT, mode="wrap", origin=(0, 1)), _A,
-        order=1,
-    )  # fmt: skip
-    add(
-        f"{_name} axes", lambda m, x, f=_name: getattr(m, f)(x, size=(2, 3), mode="constant", cval=0.1, axes=(0, 1)),
-        _CUBE, order=1,
-    )  # fmt: skip
-add("rank_filter", lambda m, x: m.rank_filter(x, 1, size=3, mode="nearest"), _A)
-add("rank_filter footprint", lambda m, x: m.rank_filter(x, -2, footprint=_FOOT, mode="mirror"), _A)
+_RANKS, _FOOT = "maximum_filter minimum_filter median_filter", [[0, 1, 0], [1, 1, 1]]
+plain(_RANKS, "", _A, size=3)
+plain(_RANKS, "footprint", _A, footprint=_FOOT, mode="wrap", origin=(0, 1), how=FIRST)
+plain(_RANKS, "axes", _CUBE, size=(2, 3), mode="constant", cval=0.1, axes=(0, 1), how=FIRST)
+plain("rank_filter", "", _A, 1, size=3, mode="nearest")
+plain("rank_filter", "footprint", _A, -2, footprint=_FOOT, mode="mirror")

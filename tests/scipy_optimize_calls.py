@@ -1,16 +1,17 @@
 """Calls of ``scipy.optimize``, whose derivatives are those of the solutions."""
 
+from functools import partial
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
 from scipy_calls import Calls
 
 CALLS = Calls("optimize")
-add = CALLS.add
 _X = np.linspace(0.0, 3.0, 8)
 _Y = 2.0 * np.exp(-0.7 * _X) + 0.05 * np.cos(9 * _X)
 _A = np.asarray([0.5, 1.5, -1.0])
-_HOW: dict[str, Any] = {"traced": False, "rtol": 1e-5}
+plain = partial(CALLS.plain, how={"traced": False, "rtol": 1e-5})
 _TIGHT: dict[str, Any] = {"method": "trf", "ftol": None, "xtol": 1e-15, "gtol": 1e-15}
 
 
@@ -34,31 +35,18 @@ def _cubic(x: Any, a: Any) -> Any:
     return x**3 + x - a
 
 
-def _array(root: Any) -> Any:
-    return np.asarray([root]) if isinstance(root, float) else root
+def _root(found: Any) -> Any:
+    return np.asarray([found.root]) if isinstance(found.root, float) else found.root
 
 
-_START = [1.0, 1.0, 1.0]
-add("minimize", lambda m, a: m.minimize(_quartic, _START, (a,), "BFGS", options={"gtol": 1e-9}).x, _A, **_HOW)
-add(
-    "minimize bounds",
-    lambda m, a: m.minimize(_quartic, _START, args=(a,), bounds=[(0.9, 1.1), (None, 1), (-2, None)], tol=1e-13).x,
-    _A,
-    **_HOW,
-)
-add("root", lambda m, a: m.root(_system, _START, args=(a,), tol=1e-12).x, _A, **_HOW)
-add(
-    "root_scalar", lambda m, a: _array(m.root_scalar(_cubic, (a,), bracket=[-3.0, 3.0], xtol=1e-14).root),
-    np.asarray(0.8), **_HOW,
-)  # fmt: skip
-add("least_squares", lambda m, x, y: m.least_squares(_residuals, [1.0, 1.0], args=(x, y), **_TIGHT).x, _X, _Y, **_HOW)
-add(
-    "least_squares loss",
-    lambda m, x, y: m.least_squares(_residuals, [1.0, 1.0], args=(x, y), loss="soft_l1", f_scale=1.0, **_TIGHT).x, _X,
-    _Y, **_HOW,
-)  # fmt: skip
-add("curve_fit", lambda m, x, y: m.curve_fit(_decay, x, y, **_TIGHT)[0], _X, _Y, **_HOW)
-add(
-    "curve_fit sigma", lambda m, x, y, s: m.curve_fit(_decay, x, y, [1.0, 1.0], s, True, **_TIGHT)[0], _X, _Y,
-    np.linspace(0.1, 0.3, 8), **_HOW,
-)  # fmt: skip
+_START, _ONES, _solution, _first = [1.0, 1.0, 1.0], [1.0, 1.0], attrgetter("x"), itemgetter(0)
+_BOUNDS = [(0.9, 1.1), (None, 1), (-2, None)]
+plain("minimize", "", _quartic, _START, (_A,), "BFGS", options={"gtol": 1e-9}, then=_solution)
+plain("minimize", "bounds", _quartic, _START, args=(_A,), bounds=_BOUNDS, tol=1e-13, then=_solution)
+plain("root", "", _system, _START, args=(_A,), tol=1e-12, then=_solution)
+plain("root_scalar", "", _cubic, (np.asarray(0.8),), bracket=[-3.0, 3.0], xtol=1e-14, then=_root)
+_fitted = partial(plain, "least_squares", args=(_X, _Y), then=_solution, **_TIGHT)
+_fitted("", _residuals, _ONES)
+_fitted("loss", _residuals, _ONES, loss="soft_l1", f_scale=1.0)
+plain("curve_fit", "", _decay, _X, _Y, **_TIGHT, then=_first)
+plain("curve_fit", "sigma", _decay, _X, _Y, _ONES, np.linspace(0.1, 0.3, 8), True, **_TIGHT, then=_first)

@@ -5,65 +5,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from scipy_calls import Call
-from scipy_distance_calls import CALLS as DISTANCE
-from scipy_fft_calls import CALLS as FFT
-from scipy_integrate_calls import CALLS as INTEGRATE
-from scipy_interpolate_calls import CALLS as INTERPOLATE
-from scipy_linalg_calls import CALLS as LINALG
-from scipy_ndimage_calls import CALLS as NDIMAGE
-from scipy_optimize_calls import CALLS as OPTIMIZE
-from scipy_signal_calls import CALLS as SIGNAL
-from scipy_special_calls import CALLS as SPECIAL
-from scipy_stats_calls import CALLS as STATS
+from pages import said
+from scipy_calls import Call, Calls
 
 PAGE = Path(__file__).parent.parent / "docs" / "scipy.md"
-START = "## Functions\n"
-TEXT = """
-The tables list what is tested for each function. "derivatives" is the highest order that is compared with finite
-differences (on JAX and Dask, the second order is compared with NumPy). "calls" is the number of calls, whose values are
-compared with SciPy. "vmap" and "jit" mean that results agree with the eager call.
-"""
-MODULES = (FFT, INTEGRATE, INTERPOLATE, LINALG, NDIMAGE, OPTIMIZE, SIGNAL, DISTANCE, SPECIAL, STATS)
+_NAMES = "fft integrate interpolate linalg ndimage optimize signal distance special stats"
+MODULES: list[Calls] = [importlib.import_module(f"scipy_{name}_calls").CALLS for name in _NAMES.split()]
 CALLS: list[Call] = [call for module in MODULES for call in module]
 ORDERS = ("constant", "first", "second")
 
 
-MISSING: dict[str, str] = {}
-"""Names of ``jax.scipy`` and ``autograd.scipy`` that ``agrad.scipy`` lacks, with the reason."""
-
-
-def _missing(reason: str, names: str) -> None:
-    MISSING.update(dict.fromkeys(names.split(), reason))
-
-
-_missing(
-    "no array arguments or no derivative: call the SciPy function and convert the result",
-    "cluster.vq.vq linalg.dft linalg.helmert linalg.invhilbert linalg.invpascal special.bernoulli stats.mode "
-    "stats.rankdata",
-)
-_missing("results are of the SciPy class `OptimizeResult`", "optimize.OptimizeResults")
-_missing(
-    "use `agrad.linear_solve`, which accepts a matrix-free product",
-    "sparse.linalg.bicgstab sparse.linalg.cg sparse.linalg.gmres",
-)
-_missing(
-    "the SciPy class accepts Tensors with `SCIPY_ARRAY_API=1`", "spatial.transform.Rotation spatial.transform.Slerp"
-)
-_missing(
-    "not implemented: the factors are not unique, or depend on all elements",
-    "linalg.hessenberg linalg.qr_multiply linalg.rsf2csf linalg.fiedler_companion",
-)
-_missing(
-    "not implemented with operations of the standard",
-    "signal.csd special.bessel_jn special.dawsn special.expn special.fresnel special.hyp1f1 "
-    "special.ive special.owens_t special.sici special.spence special.sph_harm_y "
-    "stats.poisson.entropy",
-)
+REFUSED = "## Functions of `jax.scipy` or `autograd.scipy` that are not supported"
+MISSING = said(PAGE.read_text(encoding="utf-8"), REFUSED)
+"""Names of ``jax.scipy`` and ``autograd.scipy`` that ``agrad.scipy`` lacks, with the reason: written by hand."""
 
 
 def missing() -> Iterator[str]:
-    yield "\n## Functions of `jax.scipy` or `autograd.scipy` that are not supported\n\n"
+    yield f"\n{REFUSED}\n\n"
     yield "| names | alternative or reason |\n|---|---|\n"
     for reason in dict.fromkeys(MISSING.values()):
         names = sorted((name for name, other in MISSING.items() if other == reason), key=str.lower)
@@ -93,8 +51,6 @@ def row(name: str, calls: list[Call]) -> str:
 
 
 def tables() -> Iterator[str]:
-    yield START
-    yield TEXT
     for calls in MODULES:
         yield f"\n### `agrad.scipy.{calls.module}`\n\n"
         yield "| function | derivatives | vmap | jit | complex | calls |\n|---|---|---|---|---|---|\n"
@@ -102,15 +58,15 @@ def tables() -> Iterator[str]:
             of_name = [call for call in calls if call.label.split()[0] == name]
             if of_name:
                 yield row(name, of_name)
-            elif calls is not SPECIAL:
+            elif calls.module != "special":
                 yield f"| `{name}` | constant | | | | |\n"
-        if calls is SPECIAL:
+        if calls.module == "special":
             yield "\nFor all other functions of the module, see [`agrad.special`](special.md).\n"
 
 
 def page() -> str:
     """Return the whole page: its present text up to the tables, and new tables."""
-    return PAGE.read_text(encoding="utf-8").partition(START)[0] + "".join((*tables(), *missing()))
+    return PAGE.read_text(encoding="utf-8").partition("\n### ")[0] + "".join((*tables(), *missing()))
 
 
 if __name__ == "__main__":

@@ -16,12 +16,7 @@ _LOC, _SCALE = np.asarray([0.2, -0.4, 0.1]), np.asarray([1.5, 0.7, 1.1])
 
 # name: shape parameters, places in the support of the standard form
 CONTINUOUS: dict[str, tuple[tuple[np.ndarray, ...], np.ndarray]] = {
-    "norm": ((), _X),
-    "laplace": ((), _X),
-    "logistic": ((), _X),
-    "cauchy": ((), _X),
-    "gumbel_r": ((), _X),
-    "gumbel_l": ((), _X),
+    **dict.fromkeys(("norm", "laplace", "logistic", "cauchy", "gumbel_r", "gumbel_l"), ((), _X)),
     "expon": ((), _POSITIVE),
     "uniform": ((), _UNIT),
     "halfnorm": ((), _POSITIVE),
@@ -47,63 +42,49 @@ SOLVED = ("gamma", "chi2", "gennorm", "invgamma", "beta", "t")
 """Distributions whose quantiles are found by iterations."""
 
 
-def _add(name: str, method: str, first: tuple[np.ndarray, ...], parameters: tuple[np.ndarray, ...], **how: Any) -> None:
-    add(f"{name} {method}", lambda m, *given: getattr(getattr(m, name), method)(*given), *first, *parameters, **how)
+def _add(names: str, methods: str, *given: Any, **how: Any) -> None:
+    """File calls of methods of distributions."""
+    for name in names.split():
+        for method in methods.split():
+            add(f"{name} {method}", lambda m, *xs, n=name, f=method: getattr(getattr(m, n), f)(*xs), *given, **how)
 
 
+_DENSITIES, _TAILS, _QUANTILES, _MOMENTS = "logpdf pdf", "cdf sf logcdf logsf", "ppf isf", "mean var std"
 for _name, (_shapes, _z) in CONTINUOUS.items():
-    _all = (*_shapes, _LOC, _SCALE)
-    for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
-        _hard = _name in SOLVED and _method not in ("logpdf", "pdf")
-        _add(_name, _method, (_LOC + _SCALE * _z,), _all, slow=_name in SOLVED, order=1 if _hard else 2)
-    for _method in ("ppf", "isf"):
-        _solved = _name in SOLVED
-        _shown = tuple(p[:2] for p in _all) if _solved else tuple(p[:1] for p in _all)
-        _add(
-            _name,
-            _method,
-            (_Q[1::2] if _solved else _Q,),
-            _shown,
-            slow=_solved,
-            order=1 if _solved or _method == "isf" else 2,
-        )
-    for _method in ("var", "std", "entropy", *(() if _name == "cauchy" else ("mean",))):
-        if not (_name == "cauchy" and _method != "entropy"):
-            _add(_name, _method, (), _all)
-for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
-    _add("truncnorm", _method, (_LOW + (_HIGH - _LOW) * _UNIT,), (_LOW, _HIGH), slow=True)
-for _method in ("ppf", "isf"):
-    _add("truncnorm", _method, (_Q[1::2],), (_LOW[:2], _HIGH[:2], _LOC[:2], _SCALE[:2]), slow=True)
+    _all, _solved = (*_shapes, _LOC, _SCALE), _name in SOLVED
+    _add(_name, _DENSITIES, _LOC + _SCALE * _z, *_all, slow=_solved)
+    _add(_name, _TAILS, _LOC + _SCALE * _z, *_all, slow=_solved, order=1 if _solved else 2)
+    _some, _shown = (_Q[1::2], 2) if _solved else (_Q, 1)
+    _add(_name, "ppf", _some, *[p[:_shown] for p in _all], slow=_solved, order=1 if _solved else 2)
+    _add(_name, "isf", _some, *[p[:_shown] for p in _all], slow=_solved, order=1)
+    _add(_name, "entropy" if _name == "cauchy" else f"entropy {_MOMENTS}", *_all)
+_add("truncnorm", f"{_DENSITIES} {_TAILS}", _LOW + (_HIGH - _LOW) * _UNIT, _LOW, _HIGH, slow=True)
+_add("truncnorm", _QUANTILES, _Q[1::2], _LOW[:2], _HIGH[:2], _LOC[:2], _SCALE[:2], slow=True)
 add("truncnorm quantile", lambda m, q, a: m.truncnorm.ppf(q, a, np.inf), _Q[:2], _LOW[:2] + 30, slow=True)
 add("truncnorm tails", lambda m, x, a: m.truncnorm.logpdf(x, a, np.inf), np.asarray([31.0, 43.0]), _LOW[:2] + 30)
 add("truncnorm scale", lambda m, x, c, s: m.truncnorm.cdf(x, -1, 2, c, s), _X[0], _LOC, _SCALE)
 for _name, _shapes in DISCRETE.items():
-    for _method in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
-        _k = np.minimum(_K, int(_method != "logsf")) if _name == "bernoulli" else _K + (_name == "geom")
-        _two = _name in ("binom", "nbinom")
-        _add(_name, _method, (_k,), _shapes, slow=_two, order=1 if _two and "pmf" not in _method else 2)
-    for _method in ("mean", "var", "std"):
-        _add(_name, _method, (), _shapes)
-    for _method in ("ppf", "isf"):
-        _add(_name, _method, (np.asarray([0.04, 0.63, 0.981]),), (*_shapes, _LOC), slow=True, order=1)
+    _k, _two = np.minimum(_K, 1) if _name == "bernoulli" else _K + (_name == "geom"), _name in ("binom", "nbinom")
+    _add(_name, "logpmf pmf", _k, *_shapes, slow=_two)
+    _add(_name, "cdf sf logcdf", _k, *_shapes, slow=_two, order=1 if _two else 2)
+    _add(_name, "logsf", 0 * _k if _name == "bernoulli" else _k, *_shapes, slow=_two, order=1 if _two else 2)
+    _add(_name, _MOMENTS, *_shapes)
+    _add(_name, _QUANTILES, np.asarray([0.04, 0.63, 0.981]), *_shapes, _LOC, slow=True, order=1)
 _C, _ANGLES = np.asarray([0.2, 0.5, 0.8]), np.asarray([[0.3, 1.2, 2.0], [4.0, 0.45, 6.1]])
-for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
-    _add("wrapcauchy", _method, (_LOC + _SCALE * _ANGLES,), (_C, _LOC, _SCALE))
-for _method in ("ppf", "isf"):
-    _add("wrapcauchy", _method, (_Q,), (_C[:1], _LOC[:1], _SCALE[:1]))
-_add("wrapcauchy", "entropy", (), (_C, _LOC, _SCALE))
-for _method in ("logpdf", "pdf"):
-    _add("vonmises", _method, (_X,), (np.asarray([0.3, 2.0, 40.0]), _LOC, _SCALE))
-_add("vonmises", "entropy", (), (np.asarray([0.3, 2.0, 40.0]),))
-for _method in ("logpmf", "pmf"):
-    _add("betabinom", _method, (_K,), (np.asarray(8), _SCALE, _SCALE[::-1] + 1), order=1 + (_method == "logpmf"))
-for _method in ("mean", "var", "std"):
-    _add("betabinom", _method, (), (np.asarray(8), _SCALE, _SCALE[::-1] + 1))
+_KAPPA, _BETAS = np.asarray([0.3, 2.0, 40.0]), (np.asarray(8), _SCALE, _SCALE[::-1] + 1)
+_add("wrapcauchy", f"{_DENSITIES} {_TAILS}", _LOC + _SCALE * _ANGLES, _C, _LOC, _SCALE)
+_add("wrapcauchy", _QUANTILES, _Q, _C[:1], _LOC[:1], _SCALE[:1])
+_add("wrapcauchy", "entropy", _C, _LOC, _SCALE)
+_add("vonmises", _DENSITIES, _X, _KAPPA, _LOC, _SCALE)
+_add("vonmises", "entropy", _KAPPA)
+_add("betabinom", "logpmf", _K, *_BETAS)
+_add("betabinom", "pmf", _K, *_BETAS, order=1)
+_add("betabinom", _MOMENTS, *_BETAS)
 _COUNTS, _CHANCES = np.asarray([[3, 2, 1], [2, 0, 4], [1, 1, 1]]), np.asarray([0.2, 0.5, 0.3])
-_add("multinomial", "logpmf", (_COUNTS[:2], np.asarray(6)), (_CHANCES,))
-_add("multinomial", "pmf", (_COUNTS, np.asarray(6)), (_CHANCES,))
+_add("multinomial", "logpmf", _COUNTS[:2], np.asarray(6), _CHANCES)
+_add("multinomial", "pmf", _COUNTS, np.asarray(6), _CHANCES)
 add("poisson median", lambda m, mu: m.poisson.median(mu), np.asarray([0.3, 7.3]), slow=True, order=1)
-_add("bernoulli", "entropy", (), DISCRETE["bernoulli"])
+_add("bernoulli", "entropy", *DISCRETE["bernoulli"])
 add("gamma quantile", lambda m, q, a: m.gamma.ppf(q, a), np.asarray(0.3), np.asarray(1.7), slow=True)
 add("t quantile", lambda m, q, a: m.t.ppf(q, a), np.asarray(0.3), np.asarray(3.7), slow=True)
 add("norm frozen", lambda m, x, a, b: m.norm(a, scale=b).logpdf(x), _X, _LOC, _SCALE)
@@ -130,14 +111,9 @@ _THIN = np.asarray([[1.2, -0.3], [0.4, 0.8], [-0.7, 0.5]])
 for _method in ("logpdf", "pdf"):
     add(
         f"multivariate_normal {_method} singular",
-        lambda m, z, a, b, f=_method: getattr(m.multivariate_normal, f)(
-            a + z @ b.T, a, _symmetric(b @ b.T), allow_singular=True
-        ),
-        _X[:, :2],
-        _LOC,
-        _THIN,
-        rtol=1e-8,
-    )
+        lambda m, z, a, b, f=_method: getattr(m.multivariate_normal, f)(a + z @ b.T, a, _symmetric(b @ b.T), True),
+        _X[:, :2], _LOC, _THIN, rtol=1e-8,
+    )  # fmt: skip
 add(
     "multivariate_t pdf singular",
     lambda m, x, a, b: m.multivariate_t.pdf(x, a, _symmetric(b @ b.T), 2.5, allow_singular=True), _X, _LOC, _THIN,

@@ -1,4 +1,8 @@
-"""The names of the array API standard 2025.12, and the reasons why some functions have no derivative."""
+"""The names of the array API standard 2025.12, and why some have no derivative, which the page of derivatives says."""
+
+from pathlib import Path
+
+from pages import said
 
 STANDARD = """
     __array_namespace_info__ abs acos acosh add all any arange argmax argmin argsort asarray asin asinh astype
@@ -20,28 +24,10 @@ STANDARD = """
     unique_counts unique_inverse unique_values unstack var vecdot where zeros zeros_like
 """.split()  # noqa: SIM905 - a list this long reads better as words
 
-_NAMES = {
-    "returns integers": ("argmax argmin argsort count_nonzero nonzero searchsorted linalg.matrix_rank"),
-    "accepts only integers and Booleans": (
-        "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor"
-    ),
-    "returns Booleans": (
-        "all any equal greater greater_equal isfinite isin isinf isnan less less_equal logical_and logical_not "
-        "logical_or logical_xor not_equal signbit"
-    ),
-    "is constant between steps: the derivative is 0": ("ceil floor floor_divide round trunc"),
-    "selects elements: the values of a recorded Tensor have the derivative of `take`": (
-        "unique_all unique_counts unique_inverse unique_values"
-    ),
-    "creates an array that does not depend on others": ("arange empty empty_like eye ones ones_like zeros zeros_like"),
-    "computes with dtypes, shapes or namespaces": (
-        "__array_namespace_info__ broadcast_shapes can_cast finfo iinfo isdtype result_type"
-    ),
-    "depends only on the number and distance of samples": "fft.fftfreq fft.rfftfreq",
-}
-
-WITHOUT_DERIVATIVE: dict[str, str] = {name: reason for reason, names in _NAMES.items() for name in names.split()}
+_PAGE = Path(__file__).parent.parent / "docs" / "derivatives.md"
+_WITHOUT = said(_PAGE.read_text(encoding="utf-8"), "## Without a derivative")
+WITHOUT_DERIVATIVE = {name: reason for name, reason in _WITHOUT.items() if name in STANDARD}
 """Functions of the standard without a derivative, with the reason. All others have one, in every order."""
 
-EXTRAS_WITHOUT_DERIVATIVE: dict[str, str] = {"cast": "converts to integers or Booleans"}
+EXTRAS_WITHOUT_DERIVATIVE = {name: reason for name, reason in _WITHOUT.items() if name not in STANDARD}
 """Functions beyond the standard without a derivative, with the reason."""

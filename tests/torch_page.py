@@ -3,36 +3,22 @@
     python tests/torch_page.py
 
 Whether a name is there, and which arguments it lacks, is read from both packages. What else differs, and why something
-is missing, stands here; a reason for a name that agrad has is not shown.
+is missing, is written into the page by hand.
 """
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pages import said
+
 import agrad
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "pytorch_names.md"
-TEXT = """\
-# PyTorch name tables
-
-This page lists the public names of PyTorch {version} that agrad has, by module. "Differs" lists the arguments that
-agrad lacks and other differences. The tables ignore `inplace` and `out`, because agrad never writes into arrays;
-`foreach`, `fused`, `capturable` and `differentiable`, because `agrad.jit` compiles the step; and deprecated arguments.
-Random numbers come from agrad's generators (`rng=`) and differ from those of PyTorch. To build networks, see
-[build networks](../nn.md).
-"""
-SPACES = {
-    "torch.nn": "agrad.nn",
-    "torch.nn.functional": "agrad.nn.functional",
-    "torch.nn.init": "agrad.nn.init",
-    "torch.nn.utils": "agrad.nn.utils",
-    "torch.optim": "agrad.optim",
-    "torch.optim.lr_scheduler": "agrad.optim.lr_scheduler",
-    "torch.utils.data": "agrad.data",
-}
+SPACES = "nn nn.functional nn.init nn.utils optim optim.lr_scheduler utils.data"
 DEPRECATED = {"size_average", "reduce", "min_value", "max_value"}
 ELSEWHERE = {"self", "args", "kwargs", "inplace", "name", "generator", "device", "dtype", "out",
              "_weight", "_freeze", "_stacklevel", "foreach", "fused", "capturable", "differentiable"}  # fmt: skip
@@ -42,85 +28,11 @@ HELPERS = {"boolean_dispatch", "handle_torch_function", "has_torch_function", "h
            "native_channel_shuffle"}  # fmt: skip
 """Names in PyTorch's modules that are no functions of it."""
 
-DIFFERS = {
-    "torch.nn": {
-        "Buffer": "creates a Tensor, not a subclass",
-        "Dropout": "each mask is a function of a seed and the call count, which `state_dict` contains",
-        "GRU LSTM RNN": "`lengths=` instead of packed sequences",
-        "Linear": "`weight` is (in_features, out_features); `load_torch_state_dict` transposes it",
-        "Module": "modules and parameters are also found in lists, tuples and dicts; `state_dict` returns NumPy "
-        'arrays; `to` accepts a backend: `to("cupy")` instead of `cuda()`',
-        "MultiheadAttention": "a query without a key returns zeros, also with `need_weights`",
-        "Parameter": "creates a Tensor, not a subclass",
-    },
-    "torch.nn.functional": {
-        "ctc_loss": "the derivative with respect to `log_probs` is correct without a `log_softmax` before it",
-        "grid_sample": "the result at a point that is NaN is NaN",
-    },
-    "torch.nn.init": {
-        "kaiming_normal_ kaiming_uniform_ xavier_normal_ xavier_uniform_": "a 2-D weight has shape (inputs, outputs), "
-        "as in `Linear`",
-        "kaiming_normal kaiming_uniform normal uniform xavier_normal xavier_uniform": "returns an array for a shape; "
-        "deprecated in PyTorch",
-    },
-    "torch.nn.utils": {
-        "clip_grad_norm_": "gradients are replaced, not written into",
-        "clip_grad_value_": "gradients are replaced, not written into",
-    },
-    "torch.utils.data": {"DataLoader": "threads instead of processes, `seed=` instead of `generator`"},
-}
-"""What signatures do not show, by section and names."""
-MISSING = {
-    "torch.nn": {
-        "DataParallel": "agrad runs on one device",
-        "UninitializedBuffer UninitializedParameter": "you specify shapes when you create a module",
-        "AdaptiveLogSoftmaxWithLoss FractionalMaxPool2d FractionalMaxPool3d": "rarely used",
-        "Container": "deprecated in PyTorch",
-    },
-    "torch.nn.functional": {
-        "conv_tbc": "write `conv1d` with permuted axes",
-        "assert_int_or_pair": "internal to PyTorch",
-    },
-    "torch.nn.init": {},
-    "torch.nn.utils": {
-        "spectral_norm remove_spectral_norm weight_norm remove_weight_norm": "no "
-        "parametrizations; compute the weight in `forward`",
-        "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format": "the array library determines the "
-        "memory order",
-        "skip_init": "initial values are cheap",
-        "clip_grad_norm": "deprecated in PyTorch",
-    },
-    "torch.optim": {
-        "SparseAdam": "agrad has no sparse gradients",
-        "swap_in_optimizer_params_and_state": "internal to PyTorch",
-    },
-    "torch.optim.lr_scheduler": {},
-    "torch.utils.data": {
-        "DFIterDataPipe DataChunk IterDataPipe MapDataPipe functional_datapipe guaranteed_datapipes_determinism "
-        "non_deterministic argument_validation runtime_validation runtime_validation_disabled": "data pipes, which "
-        "PyTorch no longer develops",
-        "DistributedSampler": "agrad runs on one device",
-    },
-}
-"""Why names are missing, by section and names."""
 
-
-def reason(table: dict[str, str], name: str) -> str:
-    return next((text for names, text in table.items() if name in names.split()), "")
-
-
-def why_missing(section: str, name: str) -> str:
-    """Return the reason for a missing name, "" where there is none but that it is not written."""
-    given = reason(MISSING[section], name)
-    if not given and section == "torch.nn" and name.startswith("Lazy"):
-        return "you specify shapes when you create a module"
-    if not given and section == "torch.nn.functional" and name.endswith("_"):
-        return "agrad never writes into arrays: write `x = relu(x)`"
-    if not given and section == "torch.nn.init" and not name.endswith("_") and name != "calculate_gain":
-        return "deprecated in PyTorch"
-    if not given and section == "torch.nn.utils" and name.startswith("fuse_"):
-        return "`agrad.jit` fuses what pays"
-    return given
+def written(section: str) -> dict[str, str]:
+    """Return what the page says of the names of a section, besides what signatures show."""
+    texts = said(PAGE.read_text(encoding="utf-8"), f"## `{section}`")
+    return {name: text.partition("; ")[2] if text.startswith("without `") else text for name, text in texts.items()}
 
 
 def public(section: str) -> list[str]:
@@ -136,11 +48,8 @@ def public(section: str) -> list[str]:
 
 
 def space(section: str) -> Any:
-    """Return agrad's module of a section; schedules may stand among the optimizers."""
-    try:
-        return importlib.import_module(SPACES[section])
-    except ModuleNotFoundError:
-        return importlib.import_module(SPACES[section].rpartition(".")[0])
+    """Return agrad's module of a section."""
+    return importlib.import_module(section.replace("torch.utils.data", "agrad.data").replace("torch.", "agrad."))
 
 
 def options(thing: Any) -> dict[str, Any] | None:
@@ -172,17 +81,17 @@ def table(heading: str, rows: dict[str, str]) -> Iterator[str]:
 
 def section_of(section: str) -> Iterator[str]:
     """Yield the lines of a section."""
-    theirs, mine = importlib.import_module(section), space(section)
+    theirs, mine, notes = importlib.import_module(section), space(section), written(section)
     has: list[str] = []
     differs: dict[str, str] = {}
     missing: dict[str, list[str]] = {}
     for name in public(section):
         if not hasattr(mine, name):
-            missing.setdefault(why_missing(section, name), []).append(f"`{name}`")
+            missing.setdefault(notes.get(name, ""), []).append(f"`{name}`")
             continue
         absent = lacks(getattr(theirs, name), getattr(mine, name))
         texts = ["without " + ", ".join(f"`{option}`" for option in absent)] if absent else []
-        texts += [text] if (text := reason(DIFFERS.get(section, {}), name)) else []
+        texts += [notes[name]] if notes.get(name) else []
         if texts:
             differs[f"`{name}`"] = "; ".join(texts)
         else:
@@ -196,17 +105,13 @@ def section_of(section: str) -> Iterator[str]:
     yield from table("missing", {", ".join(names): text for text, names in sorted(missing.items(), reverse=True)})
 
 
-def tables() -> Iterator[str]:
+def page() -> str:
+    """Return the page: its present text, of the version of PyTorch that is here, and new tables."""
     import torch
 
-    yield TEXT.format(version=torch.__version__.partition("+")[0])
-    for section in SPACES:
-        yield from section_of(section)
-
-
-def page() -> str:
-    """Return the text of the page."""
-    return "".join(tables())
+    head = PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
+    head = re.sub(r"(?<=names of PyTorch )\S+", torch.__version__.partition("+")[0], head)
+    return head + "".join(line for name in SPACES.split() for line in section_of(f"torch.{name}"))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,13 @@
 """array-api-extra: every function, and every method of ``at``."""
 
+import functools
+
 import array_api_extra as xpx
 import numpy as np
 
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-NOT_TRIED = {
-    "broadcast_shapes": "concerns only shapes",
-    "testing": "is a module for tests",
-    "default_dtype": "concerns only dtypes",
-    "diag_indices": "returns integers and has no array argument",
-    "tril_indices": "returns integers and has no array argument",
-    "triu_indices": "returns integers and has no array argument",
-}
 
 
 def public() -> list[str]:
@@ -29,27 +23,23 @@ V = rng.normal(size=5)
 N = np.asarray([2, 0, 1, 2])
 HOLES = np.where(X > 1, np.nan, X)
 
-add = SAMPLES.add
+add, of = SAMPLES.add, functools.partial(SAMPLES.of, xpx, "")
 add("apply_where", lambda x: xpx.apply_where(x > 0, x, lambda a: a**1.5, lambda a: a * 2), X, label="two functions")
 add("apply_where", lambda x: xpx.apply_where(x > 0, x, lambda a: a**1.5, fill_value=0.5), X, label="fill_value")
-add(
-    "apply_where", lambda x, y: xpx.apply_where(x > y, (x, y), lambda a, b: a * b, lambda a, b: a - b), X, Y,
-    label="two arguments",
-)  # fmt: skip
+_both = lambda x, y: xpx.apply_where(x > y, (x, y), lambda a, b: a * b, lambda a, b: a - b)  # noqa: E731
+add("apply_where", _both, X, Y, label="two arguments")
 add("argpartition", lambda v: xpx.argpartition(v, 2)[2:3], V)
 for _how, _value in (
     ("set", 2.0), ("add", 2.0), ("subtract", 2.0), ("multiply", 3.0), ("divide", 4.0), ("power", 2.0), ("min", 0.1),
     ("max", 0.1),
 ):  # fmt: skip
     add("at", lambda x, h=_how, v=_value: getattr(xpx.at(x)[1], h)(v), abs(X), label=_how)
-    add(
-        "at", lambda x, y, h=_how: getattr(xpx.at(x, x > 0.5), h)(y[0, 0], copy=True), abs(X), abs(Y),
-        label=f"{_how}, a mask, a copy",
-    )  # fmt: skip
+    _copied = lambda x, y, h=_how: getattr(xpx.at(x, x > 0.5), h)(y[0, 0], copy=True)  # noqa: E731
+    add("at", _copied, abs(X), abs(Y), label=f"{_how}, a mask, a copy")
 add("at", lambda x, y: xpx.at(x, slice(1, None)).set(y[1:], copy=True), X, Y, label="set, an array")
-add("atleast_nd", lambda x: xpx.atleast_nd(x, ndim=3), X)
-add("create_diagonal", lambda v: xpx.create_diagonal(v, offset=-1), V, label="offset")
-add("expand_dims", lambda x: xpx.expand_dims(x, axis=(0, 2)), X)
+of("atleast_nd", X, ndim=3)
+of("create_diagonal", V, offset=-1, label="offset")
+of("expand_dims", X, axis=(0, 2))
 add("lazy_apply", lambda x: xpx.lazy_apply(lambda a: a**2, x), X, label="the array's own functions")
 add("lazy_apply", lambda x: xpx.lazy_apply(np.sin, x, as_numpy=True), X, label="as_numpy")
 add("nan_to_num", lambda x: xpx.nan_to_num(x, fill_value=0.5), HOLES)
@@ -60,10 +50,11 @@ add("partition", lambda v: xpx.partition(v, 2)[2:3], V)
 add("setdiff1d", lambda v: xpx.setdiff1d(v, v[:2]), V)
 add("union1d", lambda v, w: xpx.union1d(v, w), V, V + 1)
 add("unravel_index", lambda n: xpx.unravel_index(n, (2, 3)), N)
-for _name, _inputs in {
-    "angle": (Z,), "cov": (X,), "create_diagonal": (X,), "deg2rad": (X,), "rad2deg": (X,), "sinc": (X,),
-    "isclose": (X, X + 1e-9), "isin": (N, N[:2]), "kron": (X, V), "nunique": (N,), "searchsorted": (np.sort(V), X),
-}.items():  # fmt: skip
-    SAMPLES.of(xpx, _name, *_inputs)
-for _name in ("nanmax", "nanmean", "nanmin", "nansum"):
-    SAMPLES.of(xpx, _name, HOLES, axis=1)
+of("angle", Z)
+of("cov create_diagonal deg2rad rad2deg sinc", X)
+of("isclose", X, X + 1e-9)
+of("isin", N, N[:2])
+of("kron", X, V)
+of("nunique", N)
+of("searchsorted", np.sort(V), X)
+of("nanmax nanmean nanmin nansum", HOLES, axis=1)

@@ -1,10 +1,12 @@
 """autoray: functions by name, found in the package of the Tensors' class."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import autoray
 import numpy as np
+from filled import filling
 
 from ecosystem.trial import Samples
 
@@ -34,49 +36,56 @@ def add(name: str, call: Callable[..., Any], *inputs: np.ndarray, label: str = "
     SAMPLES.add(name, by_numpy, *inputs, label=", ".join(filter(None, (label, "like numpy"))))
 
 
-def one(name: str, x: np.ndarray, *args: object, label: str = "", **settings: object) -> None:
-    """File a sample of ``do(name, x, ...)``."""
-    add(f"do {name}", lambda a: do(name, a, *args, **settings), x, label=label)
+def of(names: str, *given: Any, label: str = "", **named: Any) -> None:
+    """File a sample of ``do`` with each name, of what is given; the arrays in it are the inputs."""
+    inputs, filled = filling(given, named)
+
+    def call(name: str, *arrays: Any) -> Any:
+        args, settings = filled(arrays)
+        return do(name, *args, **settings)
+
+    for name in names.split():
+        add(f"do {name}", functools.partial(call, name), *inputs, label=label)
 
 
-for _name in (
-    "abs", "cos", "cosh", "exp", "expm1", "sin", "sinh", "tan", "tanh", "sign", "floor", "arctan", "arcsinh", "square",
-    "isfinite", "isnan", "negative", "sum", "prod", "mean", "max", "min", "argmax", "any", "all", "ravel", "transpose",
-    "triu", "tril", "std", "var", "zeros_like", "ones_like", "copy", "shape", "ndim", "size",
-):  # fmt: skip
-    one(_name, A)
-for _name in ("sqrt", "log", "log2", "log10", "log1p", "reciprocal"):
-    one(_name, P)
-for _name in ("real", "imag", "conj", "abs", "angle"):
-    one(_name, Z, label="complex")
-for _name in ("sum", "mean", "max", "prod", "cumsum", "argsort", "sort", "flip"):
-    one(_name, A, axis=0, label="an axis")
-for _name, _x, *_arguments in (
-    ("reshape", A, (4, 3)), ("clip", A, -0.5, 0.5), ("expand_dims", A, 1), ("squeeze", A[:, :1]), ("tile", A, (2, 1)),
-    ("pad", A, ((1, 0), (0, 2))), ("repeat", A, 2), ("broadcast_to", V, (3, 4)),
-    ("moveaxis", A, 0, 1), ("swapaxes", A, 0, 1), ("diag", V),
-    ("diagonal", S), ("trace", S), ("astype", A, "complex128"), ("linalg.inv", S), ("linalg.det", S),
-    ("linalg.pinv", S), ("linalg.norm", S), ("linalg.expm", S / 4),
-):  # fmt: skip
-    one(_name, _x, *_arguments)
-one("sum", A, 0, label="an axis by position")
-one("transpose", A, (1, 0), label="axes")
-one("roll", A, 1, axis=0)
-one("split", A, 2, axis=1)
-one("array_split", A, 3, axis=1)
-one("take", A, np.asarray([2, 0]), axis=0)
-one("diag", S, label="of a matrix")
-for _name, *_inputs in (
-    ("matmul", A, B), ("dot", A, B), ("outer", V, V[:2]), ("kron", A, B), ("maximum", A, P), ("power", P, A),
-    ("allclose", A, P), ("linalg.solve", S, A),
-):  # fmt: skip
-    add(f"do {_name}", lambda a, b, n=_name: do(n, a, b), *_inputs)
+of(
+    "abs cos cosh exp expm1 sin sinh tan tanh sign floor arctan arcsinh square isfinite isnan negative sum prod mean "
+    "max min argmax any all ravel transpose triu tril std var zeros_like ones_like copy shape ndim size fft.fft", A,
+)  # fmt: skip
+of("sqrt log log2 log10 log1p reciprocal", P)
+of("real imag conj abs angle", Z, label="complex")
+of("sum mean max prod cumsum argsort sort flip", A, axis=0, label="an axis")
+of("diagonal trace linalg.inv linalg.det linalg.pinv linalg.norm", S)
+of("linalg.expm", S / 4)
+of("reshape", A, (4, 3))
+of("clip", A, -0.5, 0.5)
+of("expand_dims", A, 1)
+of("squeeze", A[:, :1])
+of("tile", A, (2, 1))
+of("pad", A, ((1, 0), (0, 2)))
+of("repeat", A, 2)
+of("broadcast_to", V, (3, 4))
+of("moveaxis swapaxes", A, 0, 1)
+of("diag", V)
+of("astype", A, "complex128")
+of("sum", A, 0, label="an axis by position")
+of("transpose", A, (1, 0), label="axes")
+of("roll", A, 1, axis=0)
+of("split", A, 2, axis=1)
+of("array_split", A, 3, axis=1)
+add("do take", lambda a: do("take", a, np.asarray([2, 0]), axis=0), A)
+of("diag", S, label="of a matrix")
+of("matmul dot kron", A, B)
+of("outer", V, V[:2])
+of("maximum allclose", A, P)
+of("power", P, A)
+of("linalg.solve", S, A)
+of("stack", (A, P))
+of("concatenate", (A, P), axis=1)
+of("tensordot", A, B, 1)
+of("tensordot", A, B, axes=((1,), (0,)), label="axes")
 add("do einsum", lambda a, b: do("einsum", "ij,jk->ki", a, b), A, B)
-add("do tensordot", lambda a, b: do("tensordot", a, b, 1), A, B)
-add("do tensordot", lambda a, b: do("tensordot", a, b, axes=((1,), (0,))), A, B, label="axes")
 add("do where", lambda a, b: do("where", a > 0, a, b), A, P)
-add("do stack", lambda a, b: do("stack", (a, b)), A, P)
-add("do concatenate", lambda a, b: do("concatenate", (a, b), axis=1), A, P)
 add("do eye", lambda a: a @ do("eye", 4, like=a), A)
 add("do zeros", lambda a: a + do("zeros", (3, 4), like=a), A)
 add("do array", lambda a: a * do("array", [1.0, 2.0, 3.0, 4.0], like=a), A)
@@ -88,7 +97,6 @@ add("do linalg.eigh", lambda a: do("linalg.eigh", (a + a.T) / 2)[0], S)
 add("do linalg.eigvalsh", lambda a: do("linalg.eigvalsh", (a + a.T) / 2), S)
 add("do linalg.svd", lambda a: do("linalg.svd", a)[1], A)
 add("do linalg.svd", lambda a: (lambda u, s, v: (u * s) @ v)(*do("linalg.svd", a)), A, label="multiplied again")
-add("do fft.fft", lambda a: do("fft.fft", a), A)
 add("numpy.tanh", lambda a: autoray.numpy.tanh(a), A)
 add("numpy.linalg.norm", lambda a: autoray.numpy.linalg.norm(a), A)
 add("reshape", lambda a: autoray.reshape(a, (4, 3)), A)
@@ -106,17 +114,3 @@ add("stop_gradient", lambda a: 0 * a + autoray.stop_gradient(a) * 0, A)
 add("compose", lambda a: autoray.compose(lambda x: do("sum", do("exp", x), axis=0))(a), A)
 SAMPLES.add("lazy", lambda a: do("sum", do("exp", autoray.lazy.array(a)) * 2).compute(), A)
 SAMPLES.add("lazy", lambda a, b: (autoray.lazy.array(a) @ autoray.lazy.array(b)).compute(), A, B, label="two arrays")
-
-NOT_TRIED = {
-    "do linalg.svd without like numpy, both factors": "autoray calls functions of a package that it does not know as "
-    "they are, and by the standard `linalg.svd` gives full matrices; for NumPy autoray asks for reduced ones",
-    "lazy (like numpy)": "does not take NumPy's functions",
-    "autojit": "compiles for the backends that autoray knows; `agrad.jit` is agrad's",
-    "backend_like, set_backend": "choose the backend of new arrays",
-    "to_numpy": "leaves the graph",
-}
-
-
-def public() -> list[str]:
-    """Return the names that the samples cover: ``do`` takes any name."""
-    return sorted({sample.name for sample in SAMPLES})

@@ -6,7 +6,6 @@ import numpy as np
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-NOT_TRIED = {"AmbiguousBatchAxesWarning": "is a warning"}
 
 rng = np.random.default_rng(0)
 S = rng.normal(size=(3, 3)) + 3 * np.eye(3)

@@ -40,10 +40,3 @@ add(
     lambda *a: cotengra.array_contract_expression(INDICES, ("l", "i"), shapes=list(SHAPES))(*a), A, B, C,
 )  # fmt: skip
 add("ncon", lambda a, b, c: cotengra.ncon([a, b, c], [(-1, 1), (1, 2), (2, -2)]), A, B, C)
-
-NOT_TRIED = {"optimizers, paths and plots": "search for an order, from shapes only, and plot it"}
-
-
-def public() -> list[str]:
-    """Return the names that the samples cover; most others are about orders."""
-    return sorted({sample.name for sample in SAMPLES})

@@ -7,11 +7,6 @@ import numpy as np
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-NOT_TRIED = {
-    "EinopsError": "is an error",
-    "array_api": "is a module of the same functions; see its rows",
-    "asnumpy": "converts to NumPy: `DetachError` for a Tensor that requires a gradient",
-}
 
 
 def public() -> list[str]:

@@ -8,16 +8,6 @@ import opt_einsum
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-NOT_TRIED = {
-    "RandomGreedy": "searches for an order, from shapes only",
-    "BranchBound": "searches for an order, from shapes only",
-    "DynamicProgramming": "searches for an order, from shapes only",
-    "blas": "is a module that reads indices, not arrays",
-    "helpers": "is a module that reads indices, not arrays",
-    "path_random": "is a module that searches for an order",
-    "paths": "is a module that searches for an order",
-    "get_symbol": "returns a letter",
-}
 
 
 def public() -> list[str]:

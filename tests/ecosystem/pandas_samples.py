@@ -47,12 +47,5 @@ add("DataFrame(Tensor)", lambda u: pd.DataFrame({"u": u})["u"].to_numpy(), U)
 add("DataFrame.assign", lambda u: FRAME.assign(u=u)["u"].to_numpy(), U)
 add("Series.where", lambda u: SERIES.where(SERIES > 0, u).to_numpy(), U)
 
-NOT_TRIED = {"all else": "works on data of pandas"}
-
-
-def public() -> list[str]:
-    """Return the names that the samples cover."""
-    return sorted({sample.name for sample in SAMPLES})
-
 
 warnings.filterwarnings("ignore", module="pandas")

@@ -5,31 +5,18 @@ and ``constants``.
 """
 
 import functools
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import scipy
-from scipy import constants, differentiate, integrate, interpolate, ndimage, stats
+from scipy import integrate, interpolate, ndimage, stats
 from scipy.cluster import hierarchy
 from scipy.optimize import elementwise
 
 from ecosystem.trial import Samples
 
 SAMPLES = Samples()
-_STRUCTURE = "creates or reads a structuring element or labels: Booleans and integers"
-NOT_TRIED = {
-    **{f"ndimage.{name}": _STRUCTURE for name in ("iterate_structure", "find_objects", "value_indices")},
-    "ndimage.generic_filter": "calls a function of NumPy buffers",
-    "ndimage.generic_filter1d": "calls a function of NumPy buffers",
-    "ndimage.generic_gradient_magnitude": "calls functions that write into NumPy arrays",
-    "ndimage.generic_laplace": "calls functions that write into NumPy arrays",
-    "ndimage.geometric_transform": "calls a function for each position",
-    "ndimage.watershed_ift": "accepts integers",
-    "cluster.hierarchy.dendrogram": "draws a tree",
-    "cluster.hierarchy.from_mlab_linkage": "changes a table's numbering",
-    "cluster.hierarchy.to_mlab_linkage": "changes a table's numbering",
-    "cluster.hierarchy.to_tree": "makes objects of a table",
-}  # fmt: skip
 
 rng = np.random.default_rng(0)
 X = np.linspace(0.0, 2.0, 9)
@@ -53,12 +40,12 @@ def xp_of(x: Any) -> Any:
 add = SAMPLES.add
 of = functools.partial(SAMPLES.of, scipy)
 
-# integrate
-of("integrate.trapezoid", Y, X)
-of("integrate.cumulative_trapezoid", Y, X, initial=0)
-add("integrate.cumulative_simpson", lambda y, x: integrate.cumulative_simpson(y, x=x), Y, X)
-of("integrate.romb", Y, dx=0.1)
-add("integrate.tanhsinh", lambda a, b: integrate.tanhsinh(lambda x: xp_of(x).exp(-x * x), a, b).integral, -P, P + 0.5)
+of("integrate", "trapezoid", Y, X)
+of("integrate", "cumulative_trapezoid", Y, X, initial=0)
+of("integrate", "cumulative_simpson", Y, x=X)
+of("integrate", "romb", Y, dx=0.1)
+_result = attrgetter("integral")
+of("integrate", "tanhsinh", lambda x: xp_of(x).exp(-x * x), -P, P + 0.5, then=_result)
 add(
     "integrate.tanhsinh",
     lambda a, p: integrate.tanhsinh(lambda x, q: xp_of(x).exp(-q * x * x), a, a + 1, args=(p,)).integral, -P,
@@ -68,10 +55,8 @@ add(
     "integrate.nsum",
     lambda p: integrate.nsum(lambda k, q: xp_of(k).exp(-q * k), p * 0 + 1, p * 0 + 30, args=(p,)).sum, P + 1,
 )  # fmt: skip
-add(
-    "integrate.cubature", lambda a, b: integrate.cubature(lambda x: xp_of(x).exp(-x[:, 0] * x[:, 1]), a, b).estimate,
-    P[:2] * 0, P[:2],
-)  # fmt: skip
+_estimate = attrgetter("estimate")
+of("integrate", "cubature", lambda x: xp_of(x).exp(-x[:, 0] * x[:, 1]), P[:2] * 0, P[:2], then=_estimate)
 
 
 def _quasi_monte_carlo(a: Any, b: Any) -> Any:
@@ -82,10 +67,9 @@ def _quasi_monte_carlo(a: Any, b: Any) -> Any:
 
 add("integrate.qmc_quad", _quasi_monte_carlo, P[:2] * 0, P[:2])
 
-# differentiate
-add("differentiate.derivative", lambda x: differentiate.derivative(lambda v: xp_of(v).exp(-v * v), x).df, P)
-add("differentiate.jacobian", lambda x: differentiate.jacobian(lambda v: v * v * v, x).df, P)
-add("differentiate.hessian", lambda x: differentiate.hessian(lambda v: xp_of(v).sum(v * v * v, axis=0), x).ddf, P[:2])
+of("differentiate", "derivative", lambda v: xp_of(v).exp(-v * v), P, then=attrgetter("df"))
+of("differentiate", "jacobian", lambda v: v * v * v, P, then=attrgetter("df"))
+of("differentiate", "hessian", lambda v: xp_of(v).sum(v * v * v, axis=0), P[:2], then=attrgetter("ddf"))
 
 
 # optimize.elementwise
@@ -100,10 +84,9 @@ _elementwise("find_minimum", lambda x, q: (x - q) ** 2 + q, lambda a: (a, a + 1.
 _elementwise("bracket_root", lambda x, q: x - q, lambda a: a, "bracket", P * 0, P)
 _elementwise("bracket_minimum", lambda x, q: (x - q) ** 2, lambda a: a, "bracket", P * 0, P)
 
-# linalg
-of("linalg.block_diag", MATRIX, KERNEL)
-of("linalg.fiedler", Y)
-of("linalg.orthogonal_procrustes", IMAGE[:, :3], IMAGE[:, 3:])
+of("linalg", "block_diag", MATRIX, KERNEL)
+of("linalg", "fiedler", Y)
+of("linalg", "orthogonal_procrustes", IMAGE[:, :3], IMAGE[:, 3:])
 
 
 # interpolate
@@ -118,11 +101,9 @@ for _name in ("CubicSpline", "PchipInterpolator", "Akima1DInterpolator", "make_i
 interpolated("CubicHermiteSpline", X, Y, Y[::-1].copy(), NEW)
 interpolated("PPoly", rng.normal(size=(4, 8)), X, NEW)
 interpolated("BPoly", rng.normal(size=(4, 8)), X, NEW)
-interpolated("BSpline", np.linspace(-1, 3, 9), Y[:6], NEW, rest=(2,))
-add(
-    "interpolate.NdBSpline", lambda t, c, z: interpolate.NdBSpline((t,), c, 2)(z), np.linspace(-1, 3, 9), Y[:6],
-    NEW[:, None],
-)  # fmt: skip
+_knots = np.linspace(-1, 3, 9)
+interpolated("BSpline", _knots, Y[:6], NEW, rest=(2,))
+add("interpolate.NdBSpline", lambda t, c, z: interpolate.NdBSpline((t,), c, 2)(z), _knots, Y[:6], NEW[:, None])
 interpolated("make_lsq_spline", X, Y, np.asarray([0, 0, 0, 0, 1.1, 2, 2, 2, 2]), NEW)
 interpolated("make_smoothing_spline", X, Y, NEW, lam=0.1)
 add("interpolate.make_splprep", lambda y: interpolate.make_splprep([y, y[::-1]])[1], Y)
@@ -134,71 +115,57 @@ add(
 )  # fmt: skip
 
 # ndimage
-_FILTERS: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(("black_tophat", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening", "maximum_filter",
-                     "median_filter", "minimum_filter", "morphological_gradient", "morphological_laplace",
-                     "uniform_filter", "white_tophat"), (3,)),
-    **dict.fromkeys(("gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude",
-                     "gaussian_laplace"), (0.8,)),
-    **dict.fromkeys(("laplace", "prewitt", "sobel", "spline_filter", "spline_filter1d", "sum", "mean", "variance",
-                     "standard_deviation", "maximum", "minimum", "median", "extrema", "center_of_mass",
-                     "maximum_position", "minimum_position"), ()),
-    **dict.fromkeys(("maximum_filter1d", "minimum_filter1d", "uniform_filter1d"), (3,)),
-    "percentile_filter": (30, 3), "rank_filter": (2, 3), "rotate": (20.0,), "shift": (0.4,), "zoom": (1.3,),
-    **dict.fromkeys(("fourier_gaussian", "fourier_shift", "fourier_uniform", "fourier_ellipsoid"), (1.2,)),
-    "affine_transform": (np.asarray([[0.9, 0.1], [-0.1, 0.8]]),),
-    "map_coordinates": (np.asarray([[1.2, 2.7], [0.4, 3.1]]),),
-    "histogram": (-2, 2, 4),
-}  # fmt: skip
-for _name, _settings in _FILTERS.items():
-    add(
-        f"ndimage.{_name}",
-        lambda x, n=_name, s=_settings: getattr(ndimage, n)(
-            x, *[xp_of(x).asarray(v) if isinstance(v, np.ndarray) else v for v in s]
-        ),
-        IMAGE,
-    )
-for _name in ("convolve", "correlate"):
-    of(f"ndimage.{_name}", IMAGE, KERNEL)
-    of(f"ndimage.{_name}1d", IMAGE, KERNEL[0])
-for _name in (
-    "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_hit_or_miss", "binary_opening",
-    "binary_propagation", "distance_transform_bf", "distance_transform_cdt", "distance_transform_edt", "label",
-):  # fmt: skip
-    of(f"ndimage.{_name}", BITS)
-of("ndimage.sum_labels", IMAGE, LABELS)
-add(
-    "ndimage.labeled_comprehension", lambda x, n: ndimage.labeled_comprehension(x, n, [1, 2], np.mean, float, 0), IMAGE,
-    LABELS,
+filtered = functools.partial(of, "ndimage")
+filtered(
+    "laplace prewitt sobel spline_filter spline_filter1d sum mean variance standard_deviation maximum minimum median "
+    "extrema center_of_mass maximum_position minimum_position", IMAGE,
 )  # fmt: skip
-add(
-    "ndimage.vectorized_filter",
-    lambda x: ndimage.vectorized_filter(x, lambda w, axis: xp_of(w).mean(w, axis=axis), size=3), IMAGE,
+filtered(
+    "black_tophat grey_closing grey_dilation grey_erosion grey_opening maximum_filter median_filter minimum_filter "
+    "morphological_gradient morphological_laplace uniform_filter white_tophat maximum_filter1d minimum_filter1d "
+    "uniform_filter1d", IMAGE, 3,
 )  # fmt: skip
+filtered("gaussian_filter gaussian_filter1d gaussian_gradient_magnitude gaussian_laplace", IMAGE, 0.8)
+filtered("fourier_gaussian fourier_shift fourier_uniform fourier_ellipsoid", IMAGE, 1.2)
+filtered("percentile_filter", IMAGE, 30, 3)
+filtered("rank_filter", IMAGE, 2, 3)
+filtered("rotate", IMAGE, 20.0)
+filtered("shift", IMAGE, 0.4)
+filtered("zoom", IMAGE, 1.3)
+filtered("histogram", IMAGE, -2, 2, 4)
+for _name, _constant in (
+    ("affine_transform", [[0.9, 0.1], [-0.1, 0.8]]),
+    ("map_coordinates", [[1.2, 2.7], [0.4, 3.1]]),
+):
+    add(f"ndimage.{_name}", lambda x, n=_name, c=_constant: getattr(ndimage, n)(x, xp_of(x).asarray(c)), IMAGE)
+filtered("convolve correlate", IMAGE, KERNEL)
+filtered("convolve1d correlate1d", IMAGE, KERNEL[0])
+filtered(
+    "binary_closing binary_dilation binary_erosion binary_fill_holes binary_hit_or_miss binary_opening "
+    "binary_propagation distance_transform_bf distance_transform_cdt distance_transform_edt label", BITS,
+)  # fmt: skip
+filtered("sum_labels", IMAGE, LABELS)
+filtered("labeled_comprehension", IMAGE, LABELS, [1, 2], np.mean, float, 0)
+filtered("vectorized_filter", IMAGE, lambda w, axis: xp_of(w).mean(w, axis=axis), size=3)
 
 # cluster
-of("cluster.vq.whiten", POINTS)
-of("cluster.vq.vq", POINTS, POINTS[:2] + 0.1)
-of("cluster.vq.kmeans", POINTS, POINTS[:2] + 0.1)
-of("cluster.vq.kmeans2", POINTS, POINTS[:2] + 0.1, minit="matrix")
-for _name in ("single", "complete", "average", "weighted", "centroid", "median", "ward", "linkage"):
-    add(f"cluster.hierarchy.{_name}", lambda p, n=_name: getattr(hierarchy, n)(p)[:, 2], POINTS)
-for _name in (
-    "cophenet", "inconsistent", "maxdists", "leaves_list", "num_obs_linkage", "is_monotonic", "is_valid_linkage",
-):  # fmt: skip
-    of(f"cluster.hierarchy.{_name}", TREE, fixed=(0,) if "_" in _name else ())
+of("cluster.vq", "whiten", POINTS)
+of("cluster.vq", "vq kmeans", POINTS, POINTS[:2] + 0.1)
+of("cluster.vq", "kmeans2", POINTS, POINTS[:2] + 0.1, minit="matrix")
+clustered = functools.partial(of, "cluster.hierarchy")
+clustered("single complete average weighted centroid median ward linkage", POINTS, then=lambda tree: tree[:, 2])
+clustered("cophenet inconsistent maxdists", TREE)
+clustered("leaves_list num_obs_linkage is_monotonic is_valid_linkage", TREE, fixed=(0,))
 _INCONSISTENT = hierarchy.inconsistent(TREE)
-of("cluster.hierarchy.maxinconsts", TREE, _INCONSISTENT)
-of("cluster.hierarchy.maxRstat", TREE, _INCONSISTENT, i=1)
-of("cluster.hierarchy.is_valid_im", _INCONSISTENT)
-of("cluster.hierarchy.fcluster", TREE, t=1.0)
-of("cluster.hierarchy.fclusterdata", POINTS, t=1.0)
-of("cluster.hierarchy.correspond", TREE, rng.uniform(size=15), fixed=(0, 1))
-add("cluster.hierarchy.optimal_leaf_ordering", lambda t, p: hierarchy.optimal_leaf_ordering(t, p)[:, 2], TREE, POINTS)
-of("cluster.hierarchy.is_isomorphic", np.asarray([1, 1, 2]), np.asarray([2, 2, 1]))
-of("cluster.hierarchy.leaders", TREE, hierarchy.fcluster(TREE, 1.0))
+clustered("maxinconsts", TREE, _INCONSISTENT)
+clustered("maxRstat", TREE, _INCONSISTENT, i=1)
+clustered("is_valid_im", _INCONSISTENT)
+clustered("fcluster", TREE, t=1.0)
+clustered("fclusterdata", POINTS, t=1.0)
+clustered("correspond", TREE, rng.uniform(size=15), fixed=(0, 1))
+clustered("optimal_leaf_ordering", TREE, POINTS, then=lambda tree: tree[:, 2])
+clustered("is_isomorphic", np.asarray([1, 1, 2]), np.asarray([2, 2, 1]))
+clustered("leaders", TREE, hierarchy.fcluster(TREE, 1.0))
 
-# constants
-of("constants.convert_temperature", Y, old_scale="C", new_scale="F")
-add("constants.lambda2nu", lambda x: constants.lambda2nu(x) / 1e8, P)
-add("constants.nu2lambda", lambda x: constants.nu2lambda(x) / 1e8, P)
+of("constants", "convert_temperature", Y, old_scale="C", new_scale="F")
+of("constants", "lambda2nu nu2lambda", P, then=lambda x: x / 1e8)

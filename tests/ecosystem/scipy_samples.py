@@ -22,7 +22,6 @@ MODULES = (
 )  # fmt: skip
 
 SAMPLES = Samples(sample for part in PARTS for sample in part.SAMPLES)
-NOT_TRIED = {name: reason for part in PARTS for name, reason in part.NOT_TRIED.items()}
 
 
 def public() -> list[str]:

@@ -1,6 +1,7 @@
 """The trial of a call of a library's function: value and gradient against NumPy's."""
 
 import dataclasses
+import functools
 import operator
 import re
 import warnings
@@ -8,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from filled import filling
 
 import agrad
 from agrad import Tensor
@@ -56,12 +58,22 @@ class Samples(list[Sample]):
         assert all(sample.title != other.title for other in self), f"{sample.title} is filed twice"
         self.append(sample)
 
-    def of(
-        self, place: Any, name: str, *inputs: Any, fixed: tuple[int, ...] = (), label: str = "", **settings: Any
-    ) -> None:
-        """File a sample of a function by its dotted name in a package or module, called with inputs and settings."""
-        function = operator.attrgetter(name)(place)
-        self.add(name, lambda *a: function(*a, **settings), *inputs, fixed=fixed, label=label)
+    def of(self, place: Any, module: str, names: str, *given: Any, then: Any = None, **named: Any) -> None:
+        """File a sample of each function of a package's module, of what is given; the arrays in it are the inputs.
+
+        then: what is taken of the result. ``fixed`` and ``label`` are of the sample.
+        """
+        how = {key: named.pop(key) for key in ("fixed", "label") if key in named}
+        inputs, filled = filling(given, named)
+
+        def call(function: Callable[..., Any], *arrays: Any) -> Any:
+            args, settings = filled(arrays)
+            found = function(*args, **settings)
+            return found if then is None else then(found)
+
+        for name in names.split():
+            title = f"{module}.{name}" if module else name
+            self.add(title, functools.partial(call, operator.attrgetter(title)(place)), *inputs, **how)
 
 
 def leaves(result: Any) -> list[Any]:

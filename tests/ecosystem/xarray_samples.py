@@ -165,18 +165,5 @@ one("Dataset.map", lambda a: a.to_dataset(name="x").map(np.sin))
 SAMPLES.add("Variable.mean", lambda x: xr.Variable(("t", "p"), x).mean("t").data, X)
 SAMPLES.add("Variable.__mul__", lambda x, w: (xr.Variable(("t", "p"), x) * xr.Variable(("p",), w)).data, X, W)
 
-NOT_TRIED = {
-    "DataArray.item, float(DataArray)": "read one value: `item` as `Tensor.item` does, `float` raises `DetachError`",
-    "DataArray.rank, DataArray.ffill, DataArray.bfill, DataArray.rolling_exp": "need another library",
-}
-
-
-def public() -> list[str]:
-    """Return the names that the samples cover.
-
-    xarray's whole surface is mostly labels, files and plots, without derivatives.
-    """
-    return sorted({sample.name for sample in SAMPLES})
-
 
 warnings.filterwarnings("ignore", module="xarray")

@@ -34,7 +34,8 @@ def test_a_parameter_that_a_handler_does_not_take() -> None:
 
 
 def test_out_by_its_position() -> None:
-    for function, args in ((np.sum, (0, None)), (np.argmax, (0,)), (np.nanargmax, (0,)), (np.cumsum, (0, None))):
+    sums = [(function, (0, None)) for function in (np.sum, np.cumsum, np.nansum)]
+    for function, args in (*sums, (np.argmax, (0,)), (np.nanargmax, (0,))):
         x = agrad.asarray(np.asarray([[1.0, 2.0], [4.0, 3.0]]))
         expected = function(x, *args)
         out = agrad.zeros_like(expected)
@@ -44,12 +45,6 @@ def test_out_by_its_position() -> None:
     out = agrad.zeros(())
     assert np.dot(a, a, out) is out
     assert out.requires_grad
-
-
-def test_out_of_functions_without_nan() -> None:
-    out = agrad.zeros(())
-    assert np.nansum(leaf(1.0, np.nan, 2.0), out=out) is out
-    np.testing.assert_array_equal(out.detach().numpy(), 3.0)
 
 
 def test_fills_and_starts_that_are_numbers_keep_the_dtype_and_the_kind() -> None:

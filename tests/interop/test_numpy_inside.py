@@ -141,11 +141,6 @@ def test_the_angle_of_a_real_number_is_constant() -> None:
         assert found.tolist() == [0.0] * 4
 
 
-def test_diff_of_nothing(place: Any) -> None:
-    x, more = place(np.asarray([1.0, 4.0])), place(np.asarray([7.0]))
-    assert host(agrad.diff(x, n=0, prepend=more, append=more)).tolist() == [1.0, 4.0]
-
-
 STEPS = ("lower", "higher", "nearest", "midpoint", "inverted_cdf", "averaged_inverted_cdf", "closest_observation")
 SMOOTH = ("linear", "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased")
 

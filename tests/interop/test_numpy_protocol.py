@@ -27,7 +27,7 @@ def test_every_public_callable_of_numpy_is_decided() -> None:
     public = list(numpy_page.public())
     assert len(public) > 400
     undecided = [name for name, value in public if numpy_page.verdict(name, value) is None]
-    assert not undecided, "each needs a handler, or a line in tests/numpy_page.py"
+    assert not undecided, "each needs a handler, or a line in docs/numpy.md"
 
 
 def test_the_check_of_decisions_sees_a_function_that_nobody_decided() -> None:

@@ -14,6 +14,7 @@ import agrad
 from agrad.errors import RefusedFunctionError
 from agrad.testing import check_grads
 
+special = pytest.importorskip("scipy.special")
 pytestmark = pytest.mark.needs("scipy")
 
 X = np.asarray([-1.3, -0.4, 0.3, 1.7])
@@ -40,16 +41,9 @@ CALLS: dict[str, tuple[np.ndarray, ...]] = {
 """Arguments of the ufuncs that are differentiable in all of them, by name."""
 
 
-@pytest.fixture
-def scipy_special() -> Any:
-    import scipy.special
-
-    return scipy.special
-
-
 @pytest.mark.parametrize("name", CALLS)
-def test_values_and_derivatives(name: str, backend: str, place: Any, scipy_special: Any) -> None:
-    ufunc, inputs = getattr(scipy_special, name), CALLS[name]
+def test_values_and_derivatives(name: str, backend: str, place: Any) -> None:
+    ufunc, inputs = getattr(special, name), CALLS[name]
     result = ufunc(*[agrad.asarray(place(x)) for x in inputs])
     assert result.backend == backend
     np.testing.assert_allclose(result.numpy(), ufunc(*inputs), rtol=2e-11, atol=1e-14)
@@ -61,16 +55,16 @@ def test_values_and_derivatives(name: str, backend: str, place: Any, scipy_speci
     all_close(gradient(*map(place, inputs)), gradient(*inputs), rtol=1e-10, atol=1e-12)
 
 
-def test_the_sign_of_gamma_is_a_constant(backend: str, place: Any, scipy_special: Any) -> None:
-    result = scipy_special.gammasgn(agrad.asarray(place(X - 1), requires_grad=True))
+def test_the_sign_of_gamma_is_a_constant(backend: str, place: Any) -> None:
+    result = special.gammasgn(agrad.asarray(place(X - 1), requires_grad=True))
     assert result.backend == backend
     assert not result.requires_grad
-    np.testing.assert_array_equal(result.numpy(), scipy_special.gammasgn(X - 1))
+    np.testing.assert_array_equal(result.numpy(), special.gammasgn(X - 1))
 
 
 @pytest.mark.parametrize("name", ["bdtr", "bdtrc", "nbdtr", "nbdtrc", "pdtr", "pdtrc"])
-def test_distributions_of_counts(name: str, scipy_special: Any) -> None:
-    ufunc = getattr(scipy_special, name)
+def test_distributions_of_counts(name: str) -> None:
+    ufunc = getattr(special, name)
     # SciPy takes the number of trials as an integer, and the failures of the negative binomial distribution too
     arrays = {"b": (K, N.astype(int)), "n": (K.astype(int), N.astype(int)), "p": (K,)}[name[0]]
     x = C if name[0] == "p" else P
@@ -99,8 +93,8 @@ OUTSIDE: dict[str, tuple[np.ndarray, ...]] = {
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_values_in_and_out_of_domains(name: str, backend: str, place: Any, scipy_special: Any) -> None:
-    ufunc, inputs = getattr(scipy_special, name), OUTSIDE[name]
+def test_values_in_and_out_of_domains(name: str, backend: str, place: Any) -> None:
+    ufunc, inputs = getattr(special, name), OUTSIDE[name]
     # SciPy's stdtr does not see t = 1e-9
     room = 1e-9 if name == "stdtr" else 1e-15 if len(inputs) == 2 else 0.0
     with np.errstate(all="ignore"):
@@ -108,52 +102,52 @@ def test_values_in_and_out_of_domains(name: str, backend: str, place: Any, scipy
         np.testing.assert_allclose(found.numpy(), ufunc(*inputs), rtol=1e-11, atol=room)
 
 
-def test_slopes_where_formulas_cancel(scipy_special: Any) -> None:
+def test_slopes_where_formulas_cancel() -> None:
     """By the limits that the functions' series say."""
     for name, at, slope in (
         ("exprel", 0.0, 0.5), ("exprel", 1e-9, 0.5), ("rgamma", 0.0, 1.0), ("rgamma", -1.0, -1.0),
         ("rgamma", -2.0, 2.0),
         ("cosm1", 0.0, 0.0), ("sindg", 180.0, -np.pi / 180),
     ):  # fmt: skip
-        found = agrad.grad(getattr(scipy_special, name))(at)
+        found = agrad.grad(getattr(special, name))(at)
         np.testing.assert_allclose(float(found), slope, rtol=1e-8, atol=1e-12, err_msg=name)
-    by_power = agrad.grad(lambda power: scipy_special.boxcox(agrad.asarray(2.0), power))
+    by_power = agrad.grad(lambda power: special.boxcox(agrad.asarray(2.0), power))
     np.testing.assert_allclose(float(by_power(0.0)), np.log(2.0) ** 2 / 2, rtol=1e-12)
-    density = agrad.grad(lambda t: scipy_special.stdtr(agrad.asarray(3.0), t))
+    density = agrad.grad(lambda t: special.stdtr(agrad.asarray(3.0), t))
     np.testing.assert_allclose(float(density(0.0)), 2 / (np.pi * np.sqrt(3.0)), rtol=1e-12)
     np.testing.assert_allclose(float(density(1e-5)), float(density(0.0)), rtol=1e-9)
 
 
-def test_bessel_functions_of_an_order(scipy_special: Any) -> None:
+def test_bessel_functions_of_an_order() -> None:
     t = agrad.asarray(A, requires_grad=True)
-    agrad.sum(scipy_special.jn(2, t)).backward()
-    np.testing.assert_allclose(t.grad.numpy(), scipy_special.jvp(2, A), rtol=1e-12)
+    agrad.sum(special.jn(2, t)).backward()
+    np.testing.assert_allclose(t.grad.numpy(), special.jvp(2, A), rtol=1e-12)
     t = agrad.asarray(A, requires_grad=True)
-    agrad.sum(scipy_special.iv(B, t)).backward()
-    np.testing.assert_allclose(t.grad.numpy(), scipy_special.ivp(B, A), rtol=1e-12)
-    fails(RefusedFunctionError, "order", lambda: scipy_special.iv(agrad.asarray(B, requires_grad=True), A))
+    agrad.sum(special.iv(B, t)).backward()
+    np.testing.assert_allclose(t.grad.numpy(), special.ivp(B, A), rtol=1e-12)
+    fails(RefusedFunctionError, "order", lambda: special.iv(agrad.asarray(B, requires_grad=True), A))
 
 
-def test_without_a_counterpart(scipy_special: Any) -> None:
+def test_without_a_counterpart() -> None:
     t = agrad.asarray(A, requires_grad=True)
     for name in ("k0", "spence", "gammaincinv"):
-        ufunc = getattr(scipy_special, name)
+        ufunc = getattr(special, name)
         fails(TypeError, rf"scipy\.special\.{name} has no counterpart.*detach", ufunc, *[t] * ufunc.nin)
 
 
-def test_methods_and_settings_of_ufuncs(scipy_special: Any) -> None:
+def test_methods_and_settings_of_ufuncs() -> None:
     t = agrad.asarray(X, requires_grad=True)
     kept = agrad.zeros(4)
-    scipy_special.expit(t, out=kept)
-    np.testing.assert_allclose(kept.detach().numpy(), scipy_special.expit(X))
-    table = scipy_special.xlogy.outer(agrad.asarray(A), agrad.asarray(B))
-    np.testing.assert_allclose(table.numpy(), scipy_special.xlogy.outer(A, B), rtol=1e-12)
+    special.expit(t, out=kept)
+    np.testing.assert_allclose(kept.detach().numpy(), special.expit(X))
+    table = special.xlogy.outer(agrad.asarray(A), agrad.asarray(B))
+    np.testing.assert_allclose(table.numpy(), special.xlogy.outer(A, B), rtol=1e-12)
 
 
-def test_inside_a_transform(scipy_special: Any) -> None:
+def test_inside_a_transform() -> None:
     rows = np.stack([A, B])
-    found = agrad.vmap(agrad.grad(lambda x: agrad.sum(scipy_special.gammaln(x))))(rows)
-    np.testing.assert_allclose(np.asarray(found), scipy_special.digamma(rows), rtol=1e-11)
+    found = agrad.vmap(agrad.grad(lambda x: agrad.sum(special.gammaln(x))))(rows)
+    np.testing.assert_allclose(np.asarray(found), special.digamma(rows), rtol=1e-11)
 
 
 def test_the_page_names_the_compositions() -> None:

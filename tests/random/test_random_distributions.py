@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import fails
 
 import agrad
 from agrad import random
-from agrad.errors import ConfigurationError, ShapeError
 
 N = 20_000
 KEY = random.key(20_260_101, backend="numpy")
@@ -52,80 +50,71 @@ def chi_square(counts: np.ndarray, probabilities: Any) -> float:
     return ((statistic / k) ** (1 / 3) - (1 - 2 / (9 * k))) / math.sqrt(2 / (9 * k))
 
 
-CONTINUOUS: dict[str, tuple[Callable[[], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
-    "uniform": (lambda: draw(random.uniform, (N,)), lambda x: x),
-    "uniform between": (lambda: draw(random.uniform, (N,), low=-3.0, high=5.0), lambda x: (x + 3) / 8),
-    "normal": (lambda: draw(random.normal, (N,)), normal_cdf),
-    "normal, moved": (lambda: draw(random.normal, (N,), loc=2.0, scale=3.0), lambda x: normal_cdf((x - 2) / 3)),
-    "exponential": (lambda: draw(random.exponential, (N,), scale=2.0), lambda x: 1 - np.exp(-x / 2)),
-    "truncated": (lambda: draw(random.truncated_normal, -1.0, 2.0, (N,)), truncated_cdf(-1.0, 2.0)),
-    "truncated to a tail": (lambda: draw(random.truncated_normal, 4.0, INF, (N,)), truncated_cdf(4.0, INF)),
-    "truncated to the other": (
-        lambda: -draw(random.truncated_normal, -8.0, -6.0, (N,)),
-        truncated_cdf(6.0, 8.0),
-    ),
-    "gamma 1/2": (lambda: draw(random.gamma, 0.5, (N,)), lambda x: erf(np.sqrt(x))),
-    "gamma 1": (lambda: draw(random.gamma, 1.0, (N,)), lambda x: 1 - np.exp(-x)),
-    "gamma 3": (
-        lambda: draw(random.gamma, 3.0, (N,), scale=0.5),
-        lambda x: 1 - np.exp(-2 * x) * (1 + 2 * x + 2 * x * x),
-    ),
-    # for a small concentration P(a, x) is x**a / gamma(a + 1) but for a factor of 1 - a x / (a + 1)
-    "log of gamma 1/1000": (
-        lambda: draw(random.log_gamma, 1e-3, (N,)),
-        lambda y: np.exp(1e-3 * np.minimum(y, -7.0) - math.lgamma(1.001)) * (y < -7) + (y >= -7),
-    ),
-    "beta 2, 1": (lambda: draw(random.beta, 2.0, 1.0, (N,)), lambda x: x * x),
-    "beta 1/2, 1/2": (
-        lambda: draw(random.beta, 0.5, 0.5, (N,)),
-        lambda x: 2 / math.pi * np.arcsin(np.sqrt(np.clip(x, 0, 1))),
-    ),
-    "dirichlet": (
-        lambda: random.dirichlet(KEY, agrad.asarray([2.0, 0.3, 0.7], backend="numpy"), (N,)).numpy()[:, 0],
-        lambda x: x * x,  # the first component is beta distributed, of 2 and 0.3 + 0.7
-    ),
-}
-
-
 def at_2(x: np.ndarray) -> np.ndarray:
     """Of Student's distribution of two degrees of freedom."""
     return np.asarray(0.5 + x / (2 * np.sqrt(2 + x * x)))
 
 
+def at_minus_7(y: np.ndarray) -> np.ndarray:
+    """Of the logarithm of a gamma distributed number of a small concentration, up to -7."""
+    # P(a, x) is x**a / gamma(a + 1) but for a factor of 1 - a x / (a + 1)
+    return np.exp(1e-3 * np.minimum(y, -7.0) - math.lgamma(1.001)) * (y < -7) + (y >= -7)
+
+
+Cdf = Callable[[np.ndarray], np.ndarray]
+CONTINUOUS: dict[str, tuple[Callable[[], np.ndarray], Cdf]] = {}
+
+
+def continuous(name: str, cdf: Cdf, distribution: Callable[..., Any], *args: Any, **settings: Any) -> None:
+    CONTINUOUS[name] = (lambda: draw(distribution, *args, shape=(N,), **settings)), cdf
+
+
+continuous("uniform", lambda x: x, random.uniform)
+continuous("uniform between", lambda x: (x + 3) / 8, random.uniform, low=-3.0, high=5.0)
+continuous("normal", normal_cdf, random.normal)
+continuous("normal, moved", lambda x: normal_cdf((x - 2) / 3), random.normal, loc=2.0, scale=3.0)
+continuous("exponential", lambda x: 1 - np.exp(-x / 2), random.exponential, scale=2.0)
+continuous("truncated", truncated_cdf(-1.0, 2.0), random.truncated_normal, -1.0, 2.0)
+continuous("truncated to a tail", truncated_cdf(4.0, INF), random.truncated_normal, 4.0, INF)
+CONTINUOUS["truncated to the other"] = (
+    lambda: -draw(random.truncated_normal, -8.0, -6.0, (N,)), truncated_cdf(6.0, 8.0)
+)  # fmt: skip
+continuous("gamma 1/2", lambda x: erf(np.sqrt(x)), random.gamma, 0.5)
+continuous("gamma 1", lambda x: 1 - np.exp(-x), random.gamma, 1.0)
+continuous("gamma 3", lambda x: 1 - np.exp(-2 * x) * (1 + 2 * x + 2 * x * x), random.gamma, 3.0, scale=0.5)
+continuous("log of gamma 1/1000", at_minus_7, random.log_gamma, 1e-3)
+continuous("beta 2, 1", lambda x: x * x, random.beta, 2.0, 1.0)
+continuous("beta 1/2, 1/2", lambda x: 2 / math.pi * np.arcsin(np.sqrt(np.clip(x, 0, 1))), random.beta, 0.5, 0.5)
+CONTINUOUS["dirichlet"] = (
+    lambda: random.dirichlet(KEY, agrad.asarray([2.0, 0.3, 0.7], backend="numpy"), (N,)).numpy()[:, 0],
+    lambda x: x * x,  # the first component is beta distributed, of 2 and 0.3 + 0.7
+)
+
 Draw = Callable[[Any, Any, Any], Any]
-TRANSFORMED: dict[str, tuple[Draw, float, Callable[[np.ndarray], np.ndarray]]] = {
-    "laplace": (
-        lambda key, a, shape: random.laplace(key, shape, scale=a),
-        2.0,
-        lambda x: np.where(x < 0, np.exp(np.minimum(x, 0) / 2) / 2, 1 - np.exp(-np.maximum(x, 0) / 2) / 2),
-    ),
-    "gumbel": (lambda key, a, shape: random.gumbel(key, shape, loc=a), 2.0, lambda x: np.exp(-np.exp(2 - x))),
-    "logistic": (lambda key, a, shape: random.logistic(key, shape, scale=a), 2.0, lambda x: 1 / (1 + np.exp(-x / 2))),
-    "cauchy": (lambda key, a, shape: random.cauchy(key, shape, scale=a), 2.0, lambda x: 0.5 + np.arctan(x / 2) / np.pi),
-    "rayleigh": (lambda key, a, shape: random.rayleigh(key, a, shape), 2.0, lambda x: 1 - np.exp(-x * x / 8)),
-    "weibull_min": (
-        lambda key, a, shape: random.weibull_min(key, 2.0, a, shape),
-        1.5,
-        lambda x: 1 - np.exp(-((x / 2) ** 1.5)),
-    ),
-    "pareto": (lambda key, a, shape: random.pareto(key, a, shape), 2.5, lambda x: 1 - x**-2.5),
-    "lognormal": (
-        lambda key, a, shape: random.lognormal(key, a, shape),
-        0.5,
-        lambda x: 0.5 + erf(np.log(x) / 0.5 / math.sqrt(2)) / 2,
-    ),
-    "chisquare": (
-        lambda key, a, shape: random.chisquare(key, a, shape),
-        4.0,
-        lambda x: 1 - np.exp(-x / 2) * (1 + x / 2),
-    ),
-    "t": (lambda key, a, shape: random.t(key, a, shape), 2.0, at_2),
-    "maxwell": (
-        lambda key, a, shape: random.maxwell(key, shape, scale=a),
-        2.0,
-        lambda x: erf(x / 2 / math.sqrt(2)) - math.sqrt(2 / math.pi) * x / 2 * np.exp(-x * x / 8),
-    ),
-}
+TRANSFORMED: dict[str, tuple[Draw, float, Cdf]] = {}
+
+
+def transformed(name: str, parameter: str, value: float, cdf: Cdf, **settings: float) -> None:
+    """File a distribution with one of its parameters."""
+
+    def drawn(key: Any, a: Any, shape: Any) -> Any:
+        return getattr(random, name)(key, **{parameter: a}, **settings, shape=shape)
+
+    TRANSFORMED[name] = drawn, value, cdf
+
+
+transformed("laplace", "scale", 2.0, lambda x: np.where(x < 0, np.exp(-np.abs(x) / 2), 2 - np.exp(-np.abs(x) / 2)) / 2)
+transformed("gumbel", "loc", 2.0, lambda x: np.exp(-np.exp(2 - x)))
+transformed("logistic", "scale", 2.0, lambda x: 1 / (1 + np.exp(-x / 2)))
+transformed("cauchy", "scale", 2.0, lambda x: 0.5 + np.arctan(x / 2) / np.pi)
+transformed("rayleigh", "scale", 2.0, lambda x: 1 - np.exp(-x * x / 8))
+transformed("weibull_min", "concentration", 1.5, lambda x: 1 - np.exp(-((x / 2) ** 1.5)), scale=2.0)
+transformed("pareto", "b", 2.5, lambda x: 1 - x**-2.5)
+transformed("lognormal", "sigma", 0.5, lambda x: 0.5 + erf(np.log(x) / 0.5 / math.sqrt(2)) / 2)
+transformed("chisquare", "df", 4.0, lambda x: 1 - np.exp(-x / 2) * (1 + x / 2))
+transformed("t", "df", 2.0, at_2)
+_bell = math.sqrt(2 / math.pi)
+transformed("maxwell", "scale", 2.0, lambda x: erf(x / 2 / math.sqrt(2)) - _bell * x / 2 * np.exp(-x * x / 8))
 
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *TRANSFORMED])
@@ -392,8 +381,6 @@ def test_multivariate_normal(backend: str) -> None:
     assert random.multivariate_normal(key, mean, cov).shape == (2,)
     gradient = agrad.grad(lambda m: agrad.sum(random.multivariate_normal(key, m, cov, 3)))(mean)
     assert gradient.tolist() == [3.0, 3.0]
-    with pytest.raises(ShapeError, match=r"must have shapes \(..., n\) and \(..., n, n\), got \(2,\) and"):
-        random.multivariate_normal(key, mean, mean)
 
 
 def test_rademacher(backend: str) -> None:
@@ -408,7 +395,6 @@ def test_poisson_everywhere(backend: str) -> None:
     assert random.poisson(key, rate).tolist() == right.tolist()
     assert agrad.jit(random.poisson)(key, rate).tolist() == right.tolist()
     assert abs(right[3] - 1e6) < 5e3
-    fails(ConfigurationError, "lam must be above 0", lambda: random.poisson(key, -1.0))
 
 
 def distance(found: np.ndarray, p: list[float], first: int) -> float:
@@ -478,21 +464,6 @@ def test_counts_everywhere(name: str, backend: str) -> None:
     found = draw(key.raw, *[a.raw for a in parameters], (3, 4))
     assert not isinstance(found, agrad.Tensor)
     assert tuple(found.shape) == (3, 4)
-
-
-@pytest.mark.parametrize(
-    ("draw", "text"),
-    [
-        (lambda: random.binomial(KEY, -1, 0.5), "binomial: n must be an integer of at least 0, got -1"),
-        (lambda: random.binomial(KEY, 2.5, 0.5), "binomial: n must be an integer of at least 0, got 2.5"),
-        (lambda: random.binomial(KEY, math.inf, 0.5), "binomial: n must be an integer of at least 0, got inf"),
-        (lambda: random.binomial(KEY, 2, 1.5), "binomial: p must be a number from 0 to 1 or an array, got 1.5"),
-        (lambda: random.geometric(KEY, 0.0), "geometric: p must be above 0 and finite, got 0.0"),
-        (lambda: random.geometric(KEY, 1.5), "geometric: p must be a number from 0 to 1 or an array, got 1.5"),
-    ],
-)
-def test_counts_refuse_numbers_out_of_range(draw: Any, text: str) -> None:
-    fails(ConfigurationError, text, draw)
 
 
 def test_poisson_of_rates_that_are_none_is_minus_1() -> None:

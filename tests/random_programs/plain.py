@@ -23,34 +23,20 @@ def _own(x: Any) -> Any:
 class Special:
     """``scipy.special`` under the names of ``agrad.special``."""
 
+    sinc = staticmethod(np.sinc)
+    polygamma = staticmethod(lambda n, x: np.asarray(special.polygamma(n, x)).astype(x.dtype)[()])
+    logsumexp = staticmethod(lambda x, **settings: Plain.logsumexp(x, **settings))
+
     def __getattr__(self, name: str) -> Any:
         return getattr(special, name)
-
-    @staticmethod
-    def sinc(x: Any) -> Any:
-        return np.sinc(x)
-
-    @staticmethod
-    def polygamma(n: int, x: Any) -> Any:
-        return np.asarray(special.polygamma(n, x)).astype(x.dtype)[()]
-
-    @staticmethod
-    def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return Plain.logsumexp(x, axis=axis, keepdims=keepdims)
 
 
 class Random:
     """Draws as NumPy arrays; that their bits are right is tested elsewhere."""
 
     key = staticmethod(agrad.random.key)
-
-    @staticmethod
-    def split(key: Any, count: int) -> list[Any]:
-        return list(agrad.random.split(key, count))
-
-    @staticmethod
-    def uniform(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        return agrad.random.uniform(key, shape, dtype=dtype).numpy()[()]
+    split = staticmethod(lambda key, count: list(agrad.random.split(key, count)))
+    uniform = staticmethod(lambda key, shape, dtype: agrad.random.uniform(key, shape, dtype=dtype).numpy()[()])
 
 
 class Plain:
@@ -58,21 +44,17 @@ class Plain:
 
     special = Special()
     random = Random()
+    relu = staticmethod(lambda x: np.maximum(x, 0))
+    sigmoid = staticmethod(lambda x: special.expit(x))
+    gelu = staticmethod(lambda x: x * special.ndtr(x))
+    softmax = staticmethod(lambda x, axis=-1: np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True))
+    log_softmax = staticmethod(lambda x, axis=-1: x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True)))
+    linear = staticmethod(lambda x, w, b: x @ w + b)
+    checkpoint = jit = staticmethod(lambda f: f)
+    cond = staticmethod(lambda pred, true_fn, false_fn, *xs: _own(true_fn(*xs) if pred else false_fn(*xs)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
-
-    @staticmethod
-    def relu(x: Any) -> Any:
-        return np.maximum(x, 0)
-
-    @staticmethod
-    def sigmoid(x: Any) -> Any:
-        return special.expit(x)
-
-    @staticmethod
-    def gelu(x: Any) -> Any:
-        return x * special.ndtr(x)
 
     @staticmethod
     def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -83,26 +65,6 @@ class Plain:
         return rest + (top if keepdims else np.squeeze(top, axis=axis))
 
     @staticmethod
-    def softmax(x: Any, axis: int = -1) -> Any:
-        return np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True)
-
-    @staticmethod
-    def log_softmax(x: Any, axis: int = -1) -> Any:
-        return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))
-
-    @staticmethod
-    def linear(x: Any, w: Any, b: Any) -> Any:
-        return x @ w + b
-
-    @staticmethod
-    def checkpoint(f: Function) -> Function:
-        return f
-
-    @staticmethod
-    def jit(f: Function) -> Function:
-        return f
-
-    @staticmethod
     def fori_loop(lower: int, upper: int, body_fun: Function, init: Any) -> Any:
         for i in range(lower, upper):
             init = body_fun(i, init)
@@ -111,10 +73,6 @@ class Plain:
     @staticmethod
     def vmap(f: Function) -> Function:
         return lambda *xs: np.stack([np.asarray(f(*members)) for members in zip(*xs, strict=True)])
-
-    @staticmethod
-    def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
-        return _own(true_fn(*operands) if pred else false_fn(*operands))
 
     @staticmethod
     def while_loop(cond_fun: Function, body_fun: Function, init: Any) -> Any:

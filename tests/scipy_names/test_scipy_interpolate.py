@@ -126,11 +126,7 @@ REFUSED: list[Refusal] = [
     (ShapeError, "within the range of the data", lambda: interpolate.interp1d(X, Y, fill_value=1.0)(9.0)),
     (RefusedFunctionError, "'quadratic'", lambda: interpolate.interp1d(X, Y, "quadratic")),
     (ShapeError, "at least 4", lambda: interpolate.interp1d(X[:3], Y[:3], "cubic")),
-    (
-        ConfigurationError,
-        "extrapolate",
-        lambda: interpolate.interp1d(X, Y, bounds_error=True, fill_value="extrapolate"),
-    ),
+    (ConfigurationError, "extrapolate", lambda: interpolate.interp1d(X, Y, 1, -1, True, True, "extrapolate")),
     (ShapeError, "within the range of the data", lambda: interpolate.RegularGridInterpolator((X,), Y)([[9.0]])),
     (ShapeError, "got (1, 2)", lambda: interpolate.RegularGridInterpolator((X,), Y)([[1.0, 2.0]])),
     (ShapeError, "for values of shape", lambda: interpolate.RegularGridInterpolator((X,), Y[:5])),
@@ -148,11 +144,7 @@ REFUSED: list[Refusal] = [
     (ShapeError, "at least two knots", lambda: interpolate.BSpline.basis_element([1.0])),
     (ShapeError, "y must have length 4, like x,", lambda: spline_through(np.arange(4.0), np.ones(3))),
     (ShapeError, "must be equal for", lambda: spline_through(np.arange(4.0), np.arange(4.0), bc_type="periodic")),
-    (
-        ConfigurationError,
-        "t is not supported",
-        lambda: spline_through(X, np.ones(len(X)), 3, np.arange(15.0), bc_type="periodic"),
-    ),
+    (ConfigurationError, "t is not supported", lambda: spline_through(X, np.ones(6), 3, np.arange(15.0), "periodic")),
     (ConfigurationError, "bc_type must be", lambda: spline_through(np.arange(4.0), np.ones(4), bc_type="free")),
     (ShapeError, "4 values and 1", lambda: spline_through(np.arange(4.0), np.ones(4), bc_type=("natural", None))),
 ]

@@ -37,7 +37,10 @@ def _crest(beta: float) -> float:
 
 
 _LOG = math.log(2)
+_UNIT: tuple[Any, ...] = ([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], 3.0)
+_ASIDE, _SIDE = 0.1**0.5, _crest(2.0) * math.exp(-0.1)
 _E = math.exp(0.3)
+_INVERSE = -_E * 0.3**2 / 2, _E * (0.3**4 / 4 + 2 * 0.3**3 / 3)
 _PDF = 4.5 * math.exp(-3)
 # name: function, point, first and second derivative
 POINTS: dict[str, tuple[Any, float, float, float]] = {
@@ -56,41 +59,23 @@ POINTS: dict[str, tuple[Any, float, float, float]] = {
     "gennorm.cdf, 1": (lambda x: stats.gennorm.cdf(x, 1.0), 0.0, _crest(1.0), 0.0),
     "gennorm.cdf, 1.5": (lambda x: stats.gennorm.cdf(x, 1.5), 0.0, _crest(1.5), 0.0),
     "gennorm.sf, 2": (lambda x: stats.gennorm.sf(x, 2.0), 0.0, -_crest(2.0), 0.0),
-    "gennorm.cdf, 2, off the center": (
-        lambda x: stats.gennorm.cdf(x, 2.0),
-        0.1**0.5,
-        *(_crest(2.0) * math.exp(-0.1) * f for f in (1, -2 * 0.1**0.5)),
-    ),
+    "gennorm.cdf, 2, off the center": (lambda x: stats.gennorm.cdf(x, 2.0), _ASIDE, _SIDE, -2 * _ASIDE * _SIDE),
     "gennorm.logcdf, 2": (lambda x: stats.gennorm.logcdf(x, 2.0), 0.0, 2 * _crest(2.0), -((2 * _crest(2.0)) ** 2)),
     "gennorm.ppf, 0.5": (lambda q: stats.gennorm.ppf(q, 0.5), 0.5, 4.0, 0.0),
     "gennorm.isf, 2": (lambda q: stats.gennorm.isf(q, 2.0), 0.5, -1 / _crest(2.0), 0.0),
     "cauchy.logpdf": (stats.cauchy.logpdf, 0.0, 0.0, -2.0),
     "cauchy.ppf": (stats.cauchy.ppf, 0.25, 2 * math.pi, -4 * math.pi**2),
     "norm.logsf": (stats.norm.logsf, 0.0, -((2 / math.pi) ** 0.5), -2 / math.pi),
-    "laplace.cdf by loc": (
-        lambda m: stats.laplace.cdf(m * 0 + 1.0, m),
-        0.0,
-        *(f * 0.5 * math.exp(-1) for f in (-1, -1)),
-    ),
+    "laplace.cdf by loc": (lambda m: stats.laplace.cdf(m * 0 + 1.0, m), 0.0, -0.5 / math.e, -0.5 / math.e),
     "gamma.cdf at its mean": (lambda x: stats.gamma.cdf(x, 3.0), 3.0, _PDF, -_PDF / 3),
-    "multivariate_t": (
-        lambda x: stats.multivariate_t.logpdf(agrad.stack([x, x * 0]), [0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], 3.0),
-        0.0,
-        0.0,
-        -5 / 3,
-    ),
+    "multivariate_t": (lambda x: stats.multivariate_t.logpdf(agrad.stack([x, x * 0]), *_UNIT), 0.0, 0.0, -5 / 3),
     "pseudo_huber": (lambda r: special.pseudo_huber(1.0, r), 0.0, 0.0, 1.0),
     "stdtr": (lambda t: special.stdtr(3.0, t), 0.0, _top(3.0), 0.0),
     "exprel": (special.exprel, 0.0, 1 / 2, 1 / 3),
     "rgamma": (special.rgamma, 0.0, 1.0, 2 * _EULER),
     "zetac": (special.zetac, 0.0, -0.5 * math.log(2 * math.pi), -2.0063564559085849),
     "boxcox by lmbda": (lambda p: special.boxcox(2.0, p), 0.0, _LOG**2 / 2, _LOG**3 / 3),
-    "inv_boxcox by lmbda": (
-        lambda p: special.inv_boxcox(0.3, p),
-        0.0,
-        -_E * 0.3**2 / 2,
-        _E * (0.3**4 / 4 + 2 * 0.3**3 / 3),
-    ),
+    "inv_boxcox by lmbda": (lambda p: special.inv_boxcox(0.3, p), 0.0, *_INVERSE),
     "poch, of poles": (lambda z: special.poch(z, 2.0), -3.0, -5.0, 2.0),
     "poch, from 0": (lambda z: special.poch(z, 2.0), 0.0, 1.0, 2.0),
     "euclidean": (_from("euclidean"), 0.3, 0.0, 1 / 5**0.5),

@@ -1,9 +1,9 @@
-"""Rows of the convolution."""
+"""Rows of the convolution, of pooling, and of the Fourier transforms."""
 
 from typing import Any
 
 import numpy as np
-from table import complex_normal, constant, ex, normal, row, values
+from table import Example, Input, complex_normal, composite, constant, ex, named, normal, row, values
 
 from agrad.backends.convolution import Windows
 from agrad.registry import PRIMITIVES
@@ -91,3 +91,72 @@ row(
     call=PRIMITIVES["sum_pool"].bind,
     reference=lambda xp, x, kernel, strides: _windows(x, np.sum, kernel, strides),
 )
+
+# ---------------------------------------------------------------- Fourier transforms
+
+NORMS: tuple[dict[str, Any], ...] = ({}, {"norm": "ortho"}, {"norm": "forward"})
+
+
+def _named(how: dict[str, Any]) -> str:
+    return "".join(f", {key} {value}" for key, value in how.items())
+
+
+def _transform(name: str, *examples: Example, empty: Input, **how: Any) -> None:
+    """File the row of a primitive, or of a function that is made of others.
+
+    The example of a batch without a member is not compared with the array library's own, as PyTorch refuses it.
+    """
+
+    def reference(xp: Any, x: Any, **how: Any) -> Any:
+        return named(xp, name)(x, **how)
+
+    examples = (*examples, ex("empty batch", empty, **how, reference=reference))
+    if name in PRIMITIVES:
+        row(name, *examples)
+    else:
+        composite(name, *examples, reference=reference)
+
+
+for _name in ("fft.fft", "fft.ifft", "fft.rfft", "fft.ihfft", "fft.irfft", "fft.hfft"):
+    _draw = normal if _name in ("fft.rfft", "fft.ihfft") else complex_normal
+    _halved = _name in ("fft.irfft", "fft.hfft")  # of half of a spectrum; the length of the result is given
+    _transform(
+        _name,
+        *[
+            ex(f"{n}{_named(how)}", _draw(n // 2 + 1 if _halved else n), **({"n": n} if _halved else {}), **how)
+            for n in (1, 2, 5, 6)
+            for how in NORMS
+        ],
+        ex("matrix", _draw(2, 5)),
+        ex("axis 0", _draw(4, 3), axis=0),
+        ex("middle axis", _draw(2, 3, 2), axis=1, **({"n": 5} if _halved else {})),
+        ex("cropped", _draw(2, 6), n=3),
+        ex("padded", _draw(2, 3), n=8, norm="ortho"),
+        ex("padded to odd", _draw(3, 2), n=7, axis=-2, norm="forward"),
+        empty=_draw(0, 4),
+    )
+for _name in ("fft.fftn", "fft.ifftn", "fft.rfftn", "fft.irfftn"):
+    _draw = normal if _name == "fft.rfftn" else complex_normal
+    _transform(
+        _name,
+        *[ex(f"matrix{_named(how)}", _draw(3, 4), **how) for how in NORMS],
+        ex("one axis", _draw(5)),
+        ex("three axes", _draw(2, 3, 4)),
+        ex("axes", _draw(2, 3, 4), axes=(0, 1)),
+        ex("axes in another order", _draw(3, 3, 4), axes=(2, 0), norm="ortho"),
+        ex("negative axes", _draw(3, 3, 4), axes=(-1, -3)),
+        ex("padded and cropped", _draw(2, 5), s=(4, 3), axes=(0, 1), norm="forward"),
+        ex("s", _draw(2, 3, 4), s=(5, 7), axes=(1, 2)),
+        empty=_draw(0, 3, 2),
+        axes=(1, 2),
+    )
+for _name in ("fft.fftshift", "fft.ifftshift"):
+    _transform(
+        _name,
+        ex("even", complex_normal(4)),
+        ex("odd", complex_normal(5)),
+        ex("matrix", normal(3, 4)),
+        ex("axis", normal(3, 4), axes=0),
+        ex("axes", normal(3, 4, 5), axes=(-1, 0)),
+        empty=complex_normal(0, 3),
+    )
