@@ -50,6 +50,9 @@ CXX = ("g++", "-std=c++17", "-fPIC", "-w", "-O1", "-ffp-contract=off")
 KERNEL = (*CXX, "-fwhole-program", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-ident")
 KERNEL = (*KERNEL, "-fno-asynchronous-unwind-tables", "-DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP")
 
+HEADERS: dict[str, tuple[str, ...]] = {"prefix.h": KERNEL, "plain.h": (*KERNEL, "-O0")}
+"""The precompiled headers, and how kernels after them are compiled. After the larger one, -O0 is slower."""
+
 
 class Refused(Exception):
     """g++ did not take a source."""
@@ -103,7 +106,7 @@ def _extension(stem: str) -> Path:
 @cache
 def _built() -> Path:
     """Return the folder for these sources, this g++ and this CuPy."""
-    key = hashlib.sha256(repr((KERNEL, LIBRARIES, LINKED)).encode())
+    key = hashlib.sha256(repr((HEADERS, LIBRARIES, LINKED)).encode())
     for file in (Path(__file__), *sorted(NATIVE.iterdir())):
         key.update(file.read_bytes())
     for file in (Path(shutil.which("g++") or "g++").resolve(), _extension("cupy_backends/cuda/api/runtime")):
@@ -137,17 +140,21 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _build_all(folder: Path) -> None:
-    (folder / "prefix.h").write_text((NATIVE / "prefix.h").read_text())
-    header = [*KERNEL, *_includes(), "-x", "c++-header", str(folder / "prefix.h"), "-o", str(folder / "prefix.h.gch")]
     stems = sorted((stem for stems in LIBRARIES.values() for stem in stems), key=lambda s: -_source(s).stat().st_size)
     with TemporaryDirectory(dir=folder) as objects, ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(_run, header)]
+        jobs = [pool.submit(_precompile, name, folder) for name in HEADERS]
         jobs += [pool.submit(_compile_source, stem, Path(objects)) for stem in stems]
         for job in jobs:
             job.result()
         for job in [pool.submit(_link, soname, Path(objects), folder) for soname in LIBRARIES]:
             job.result()
     (folder / "replaced.json").write_text(json.dumps(_replaced_functions()))
+
+
+def _precompile(name: str, folder: Path) -> None:
+    header = folder / name
+    header.write_text((NATIVE / name).read_text())
+    _run([*HEADERS[name], *_includes(), "-x", "c++-header", str(header), "-o", f"{header}.gch"])
 
 
 def _source(stem: str) -> Path:
@@ -251,7 +258,8 @@ def compile_kernels(
 def _compile_text(text: str, defines: list[str], target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     made = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-    command = [*KERNEL, "-shared", "-nostdlib", *_includes(), "-include", str(build() / "prefix.h"), *defines]
+    header = "prefix.h" if "#include" in text else "plain.h"
+    command = [*HEADERS[header], "-shared", "-nostdlib", *_includes(), "-include", str(build() / header), *defines]
     command += ["-x", "c++", "-", "-o", str(made)]
     try:
         _run(command, text)

@@ -33,8 +33,10 @@
 #define __grid_constant__
 #define __cluster_dims__(...)
 #include <vector_types.h>
+#ifdef ON_CPU_HALVES
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#endif
 // in a section of its own, so that the library can overwrite it before each block
 #define __shared__ static __attribute__((section("cuda_shared")))
 #undef __CUDA_ARCH__

@@ -1,0 +1,2 @@
+// Precompiled, and included before the text of each kernel that includes nothing.
+#include "device.h"
