@@ -275,6 +275,9 @@ def test_an_index_out_of_range_is_an_error(backend: Backend, index: tuple, part:
         backend.to_host(backend.xp.setitem(x, 1.0, *arrays, index=index))
     with pytest.raises((IndexError, ShapeError), match=beyond):
         backend.to_host(backend.xp.scatter_add(own(backend, np.ones(part)), *arrays, index=index, shape=(2, 3)))
+    if index.count(ARRAY):
+        with pytest.raises((IndexError, RuntimeError), match="out of"):
+            backend.to_host(backend.xp.take(x, own(backend, np.array([0, 3])), axis=len(index) - 1))
 
 
 @pytest.mark.parametrize(
