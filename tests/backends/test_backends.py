@@ -257,8 +257,8 @@ def test_setitem_takes_the_dtype_of_the_array(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "part"), [((5,), (3,)), ((0, -4), ()), ((ARRAY,), (2, 3)), ((slice(None), ARRAY), (2, 2)), ((0, 0, 0), ())],
-    ids=str,
+    ("index", "part"),
+    [((5,), (3,)), ((0, -4), ()), ((ARRAY,), (2, 3)), ((slice(None), ARRAY), (2, 2)), ((0, 0, 0), ())], ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("on_host", [False, True], ids=["own", "host"])
 def test_an_index_out_of_range_is_an_error(backend: Backend, index: tuple, part: tuple, on_host: bool) -> None:
