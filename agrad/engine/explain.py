@@ -72,7 +72,8 @@ _CONVERSION, _NUMBERS = "numpy.asarray()", ("float()", "complex()")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _WRITES = frozenset(map(opmap.get, ("STORE_SUBSCR", "STORE_SLICE")))
 _WRITABLE = (
-    "A NumPy array cannot store a Tensor. Write to agrad.zeros(shape) instead, or join the parts with agrad.stack."
+    "A NumPy array cannot store a Tensor. Write to agrad.zeros(shape) instead, join the parts with agrad.stack, or "
+    "import agrad.numpy as np."
 )
 
 
