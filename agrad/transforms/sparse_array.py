@@ -153,7 +153,13 @@ class SparseArray:
         return assembled(moved, kept.row, kept.col, kept.shape)
 
     def tocsr(self) -> "SparseArray":
-        """Return the matrix itself, as ``tocsc`` and ``tocoo`` do."""
+        """Return the matrix itself, as ``tocsc`` and ``tocoo`` do.
+
+        Returns
+        -------
+        SparseArray
+            The matrix, which has one format.
+        """
         return self
 
     tocsc = tocoo = tocsr
