@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad import Tensor
+from agrad import SparseArray, Tensor
 from agrad.errors import MixedBackendsError, ShapeError
-from agrad.transforms.sparse_array import assembled
 
 _LIBRARIES = {"scipy.sparse": "numpy", "cupyx.scipy.sparse": "cupy"}
 """The backends whose arrays the sparse matrices of a module multiply."""
@@ -102,7 +101,7 @@ def combined(name: str, x1: Any, x2: Any, module: ModuleType) -> Any:
     matrix, x = (x2, x1) if isinstance(x1, Tensor) else (x1, x2)
     if name == "multiply" and not x.ndim:
         entries = matrix.tocoo()
-        return assembled(entries.data, entries.row, entries.col, entries.shape) * x
+        return SparseArray.assemble(entries.data, entries.row, entries.col, entries.shape) * x
     if name == "matmul" or (name == "multiply" and isinstance(matrix, module.spmatrix)):
         return product(x1, x2) if x is x2 else product_behind(x1, x2)
     if name in ("add", "subtract"):

@@ -79,6 +79,30 @@ class SparseArray:
         self.columns: np.ndarray = where.columns
         self.shape: tuple[int, ...] = where.shape
 
+    @staticmethod
+    def assemble(values: Any, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, ...]) -> "SparseArray":
+        """Return the sparse matrix of values at coordinates.
+
+        Parameters
+        ----------
+        values : array
+            Values of shape (n,). Values at the same position are added.
+        rows, columns : numpy.ndarray
+            Integers of shape (n,), within ``shape``.
+        shape : tuple of int
+            Shape of the matrix.
+
+        Returns
+        -------
+        SparseArray
+            The matrix.
+        """
+        m, n = (int(length) for length in shape)
+        flat, place = np.unique(rows.astype(np.int64) * n + columns, return_inverse=True)
+        (values,) = lift_all([values])
+        summed = _summed(namespace_of((values,)), values, place, flat.shape)
+        return SparseArray(summed, Coordinates(*np.divmod(flat, max(n, 1)), (m, n)))
+
     def __matmul__(self, x: Any) -> Any:
         """Return the product with a vector or a matrix."""
         if not is_array(x) or len(x.shape) not in (1, 2) or x.shape[0] != self.shape[1]:
@@ -113,12 +137,12 @@ class SparseArray:
             if not hasattr(other, "tocoo"):
                 return NotImplemented
             entries = other.tocoo()
-            other = assembled(entries.data, entries.row, entries.col, entries.shape)
+            other = SparseArray.assemble(entries.data, entries.row, entries.col, entries.shape)
         if self.shape != other.shape:
             raise ShapeError(f"add: the matrices must have the same shape, got {self.shape} and {other.shape}")
         values = lift_all([self.values, other.values])
         rows, columns = (np.concatenate(pair) for pair in ((self.rows, other.rows), (self.columns, other.columns)))
-        return assembled(namespace_of(values).concat(values), rows, columns, self.shape)
+        return SparseArray.assemble(namespace_of(values).concat(values), rows, columns, self.shape)
 
     __radd__ = __add__
 
@@ -150,7 +174,7 @@ class SparseArray:
         kept = kept.tocoo()
         (values,) = lift_all([self.values])
         moved = namespace_of((values,)).take(values, placed(kept.data - 1, values), axis=0)
-        return assembled(moved, kept.row, kept.col, kept.shape)
+        return SparseArray.assemble(moved, kept.row, kept.col, kept.shape)
 
     def tocsr(self) -> "SparseArray":
         """Return the matrix itself, as ``tocsc`` and ``tocoo`` do.
@@ -201,15 +225,6 @@ def placed(index: np.ndarray, like: Any) -> Any:
 
 def _summed(xp: Any, terms: Any, index: np.ndarray, shape: tuple[int, ...]) -> Any:
     return xp.scatter_add(terms, placed(index, terms), index=(ARRAY,), shape=shape)
-
-
-def assembled(values: Any, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, ...]) -> SparseArray:
-    """Return the sparse matrix of values at coordinates. Values at the same position are added."""
-    m, n = (int(length) for length in shape)
-    flat, place = np.unique(rows.astype(np.int64) * n + columns, return_inverse=True)
-    (values,) = lift_all([values])
-    summed = _summed(namespace_of((values,)), values, place, flat.shape)
-    return SparseArray(summed, Coordinates(*np.divmod(flat, max(n, 1)), (m, n)))
 
 
 def matrix_of(values: Any, where: Coordinates) -> Any:

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
+import agrad
 from agrad.interop.arguments import values_of
-from agrad.ops.casting import astype
 from agrad.scipy.shared import Function, is_array, named
-from agrad.transforms.sparse_array import assembled
 
 __all__ = ["coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array", "csr_matrix"]
 
@@ -24,11 +23,11 @@ def _class(name: str) -> Any:
 
         if not isinstance(arg1, tuple) or not is_array(arg1[0]) or isinstance(arg1[0], np.ndarray | np.generic):
             return getattr(sparse, name)(arg1, shape, dtype, copy)
-        values = arg1[0] if dtype is None else astype(arg1[0], np.dtype(dtype).name)
+        values = arg1[0] if dtype is None else agrad.astype(arg1[0], np.dtype(dtype).name)
         where = [np.asarray(values_of(i)) for i in (arg1[1] if len(arg1) == 2 else arg1[1:])]
         ranks, kind = np.arange(values.shape[0]), "coo_array" if len(arg1) == 2 else name
         pattern = getattr(sparse, kind)((ranks, where) if len(arg1) == 2 else (ranks, *where), shape).tocoo()
-        return assembled(values, pattern.row, pattern.col, pattern.shape)
+        return agrad.SparseArray.assemble(values, pattern.row, pattern.col, pattern.shape)
 
     return named(
         made,
