@@ -23,7 +23,7 @@ from agrad.backends.numpy.linalg import unpacked
 from agrad.errors import DtypeError, TracedValueError
 from agrad.kernels.numpy import random as host_random
 from agrad.registry import PRIMITIVES, kernel
-from agrad.shapes import fill_index
+from agrad.shapes import ARRAY, fill_index
 
 try:
     from jax import enable_x64
@@ -71,6 +71,10 @@ def getitem(x: jax.Array, /, *indices: Any, index: tuple[Any, ...]) -> jax.Array
     if any(isinstance(i, jax.core.Tracer) for i in indices):
         return array.at[where].get(mode="fill")  # NaN out of range, for which JAX would return another element
     return array[where]
+
+
+def take(x: jax.Array, indices: Any, /, *, axis: int = 0) -> jax.Array:
+    return getitem(x, indices, index=(slice(None),) * (axis % x.ndim) + (ARRAY,))
 
 
 def _is_whole(index: tuple[Any, ...]) -> bool:
@@ -200,6 +204,7 @@ BACKEND = Backend(
         getitem=getitem,
         setitem=setitem,
         scatter_add=scatter_add,
+        take=take,
         from_parts=lambda x1, x2: jax.lax.complex(*jnp.broadcast_arrays(x1, x2)),
         searchsorted=searchsorted,
         convolution=convolution,

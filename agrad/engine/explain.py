@@ -71,9 +71,7 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
 _CONVERSION, _NUMBERS = "numpy.asarray()", ("float()", "complex()")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _WRITES = frozenset(map(opmap.get, ("STORE_SUBSCR", "STORE_SLICE")))
-_WRITABLE = (
-    "A NumPy array cannot store a Tensor. Write to agrad.zeros(shape) instead, or join the parts with agrad.stack."
-)
+_WRITABLE = "A NumPy array cannot store a Tensor. Use agrad.zeros(shape), agrad.stack, or import agrad.numpy as np."
 
 
 def detach_error(what: str, means: str = "pass x.detach()") -> DetachError:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad import Tensor
+from agrad import SparseArray, Tensor
 from agrad.errors import MixedBackendsError, ShapeError
 
 _LIBRARIES = {"scipy.sparse": "numpy", "cupyx.scipy.sparse": "cupy"}
@@ -95,13 +95,14 @@ def combined(name: str, x1: Any, x2: Any, module: ModuleType) -> Any:
     """Return the result of an operator with a sparse matrix, or NotImplemented.
 
     Products are the same as in SciPy. ``*`` of two matrices (``csr_matrix``) is a matrix product. ``*`` of arrays
-    (``csr_array``) is elementwise with a sparse result, which is not supported here. Sums are dense.
+    (``csr_array``) is elementwise with a sparse result, which is not supported here. A matrix times a number is a
+    ``SparseArray``. Sums with arrays are dense.
     """
-    matrix = x2 if isinstance(x1, Tensor) else x1
+    matrix, x = (x2, x1) if isinstance(x1, Tensor) else (x1, x2)
+    if name == "multiply" and not x.ndim:
+        entries = matrix.tocoo()
+        return SparseArray.assemble(entries.data, entries.row, entries.col, entries.shape) * x
     if name == "matmul" or (name == "multiply" and isinstance(matrix, module.spmatrix)):
-        x = x1 if isinstance(x1, Tensor) else x2
-        if name == "multiply" and not x.ndim:
-            return NotImplemented
         return product(x1, x2) if x is x2 else product_behind(x1, x2)
     if name in ("add", "subtract"):
         dense = [x if isinstance(x, Tensor) else x.toarray() for x in (x1, x2)]

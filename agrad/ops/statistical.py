@@ -433,11 +433,6 @@ def _recurrence(xp: Any, a: Any, b: Any) -> Any:
     return xp.reshape(xp.stack([even, odd], axis=-1), (*b.shape[:-1], 2 * even.shape[-1]))[..., :n]
 
 
-def _before(xp: Any, x: Any) -> Any:
-    """Return the product of the elements before each along the last axis."""
-    return xp.concat([xp.ones_like(x[..., :1]), xp.cumulative_prod(x[..., :-1], axis=x.ndim - 1)], axis=-1)
-
-
 cumulative_prod_p = of_library("cumulative_prod(x, *, axis, include_initial)", batch="axis", sparsity="before")
 
 
@@ -445,18 +440,22 @@ cumulative_prod_p = of_library("cumulative_prod(x, *, axis, include_initial)", b
 def cumulative_prod_vjp(xp: Any, g: Any, x: Any, *, axis: int, include_initial: bool) -> Any:
     if include_initial:
         g = cut(g, axis, 1)
-    if not x.shape[axis]:
+    if x.shape[axis] < 2:
         return g
     g, x = xp.moveaxis(g, axis, -1), xp.moveaxis(x, axis, -1)
-    return xp.moveaxis(_before(xp, x) * _recurrence(xp, x[..., 1:], g), -1, axis)
+    before, after = xp.cumulative_prod(x[..., :-1], axis=x.ndim - 1), _recurrence(xp, x[..., 1:], g)
+    # no product has a factor that is constant: a tangent of 0 would make an infinite other one NaN
+    parts = [after[..., :1], before[..., :-1] * after[..., 1:-1], before[..., -1:] * g[..., -1:]]
+    return xp.moveaxis(xp.concat(parts, axis=-1), -1, axis)
 
 
 @cumulative_prod_p.jvp
 def cumulative_prod_jvp(xp: Any, t: Any, x: Any, *, axis: int, include_initial: bool) -> Any:
     t, x = xp.moveaxis(t, axis, -1), xp.moveaxis(x, axis, -1)
     out = t
-    if x.shape[-1]:
-        steps = xp.flip(_before(xp, x) * t, axis=-1)
+    if x.shape[-1] > 1:
+        before = xp.cumulative_prod(x[..., :-1], axis=x.ndim - 1)
+        steps = xp.flip(xp.concat([t[..., :1], before * t[..., 1:]], axis=-1), axis=-1)
         out = xp.flip(_recurrence(xp, xp.flip(x[..., 1:], axis=-1), steps), axis=-1)
     if include_initial:
         first = xp.sum(xp.zeros_like(out), axis=-1, keepdims=True)

@@ -464,7 +464,7 @@ def curve_fit(f: Any, xdata: Any, ydata: Any, *args: Any, jit: bool | None = Non
 
     count = max(len(inspect.signature(f).parameters) - 1, 1) if start is None else 0
     data = [array(x) if is_array(x) or isinstance(x, (list, tuple)) else x for x in (xdata, ydata, how.get("sigma"))]
-    problem.start(applied(f), np.ones(count) if start is None else start, tuple(data), jac)
+    problem.start(applied(f), [1.0] * count if start is None else start, tuple(data), jac)
     values = problem.on_host(problem.values)
     slopes = problem.derivative(applied(jac) if callable(jac) else jac, agrad.jacobian(problem.values), problem.size)
     how["f"] = functools.wraps(f)(lambda _, *p: values(np.asarray(p)))

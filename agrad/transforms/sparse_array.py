@@ -1,5 +1,6 @@
 """``SparseArray``: differentiable values at constant coordinates."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,11 @@ class SparseArray:
     """Sparse matrix with constant coordinates, whose values are an array.
 
     ``sparse_jacobian`` returns it if its values are Tensors, inside of other transforms, and on backends without sparse
-    matrices. It is a pytree with one leaf, the values. ``rows``, ``columns`` and ``shape`` are its coordinates.
+    matrices. The classes of ``agrad.scipy.sparse`` assemble it from values and coordinates. It is a pytree with one
+    leaf, the values. ``rows``, ``columns`` and ``shape`` are its coordinates.
+
+    ``A @ x`` multiplies an array, ``A * t`` and ``A / t`` scale by a number. ``+`` and ``-`` accept a ``SparseArray``
+    or a SciPy matrix. An index such as ``A[rows][:, columns]`` selects a matrix.
 
     Parameters
     ----------
@@ -65,12 +70,38 @@ class SparseArray:
            [0., 3., 2.]]))
     """
 
+    __array_ufunc__ = None  # operators of NumPy arrays call those of this class
+
     def __init__(self, values: Any, where: Coordinates) -> None:
         self.values: Any = values
         self.where: Coordinates = where
         self.rows: np.ndarray = where.rows
         self.columns: np.ndarray = where.columns
         self.shape: tuple[int, ...] = where.shape
+
+    @staticmethod
+    def assemble(values: Any, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, ...]) -> "SparseArray":
+        """Return the sparse matrix of values at coordinates.
+
+        Parameters
+        ----------
+        values : array
+            Values of shape (n,). Values at the same position are added.
+        rows, columns : numpy.ndarray
+            Integers of shape (n,), within ``shape``.
+        shape : tuple of int
+            Shape of the matrix.
+
+        Returns
+        -------
+        SparseArray
+            The matrix.
+        """
+        m, n = (int(length) for length in shape)
+        flat, place = np.unique(rows.astype(np.int64) * n + columns, return_inverse=True)
+        (values,) = lift_all([values])
+        summed = _summed(namespace_of((values,)), values, place, flat.shape)
+        return SparseArray(summed, Coordinates(*np.divmod(flat, max(n, 1)), (m, n)))
 
     def __matmul__(self, x: Any) -> Any:
         """Return the product with a vector or a matrix."""
@@ -81,6 +112,81 @@ class SparseArray:
         picked = xp.take(x, placed(self.columns, x), axis=0)
         terms = picked * (values if len(x.shape) == 1 else values[:, None])
         return _summed(xp, terms, self.rows, (self.shape[0], *x.shape[1:]))
+
+    def __mul__(self, number: Any) -> "SparseArray":
+        """Return the matrix times a number."""
+        if getattr(number, "shape", ()) != ():
+            raise ShapeError(
+                f"multiply: a SparseArray is multiplied by a number, got {described(number)}. Write A @ x."
+            )
+        return SparseArray(self.values * number, self.where)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, number: Any) -> "SparseArray":
+        """Return the matrix divided by a number."""
+        return self * (1 / number)
+
+    def __neg__(self) -> "SparseArray":
+        """Return the negative matrix."""
+        return self * -1.0
+
+    def __add__(self, other: Any) -> Any:
+        """Return the sum of two sparse matrices."""
+        if not isinstance(other, SparseArray):
+            if not hasattr(other, "tocoo"):
+                return NotImplemented
+            entries = other.tocoo()
+            other = SparseArray.assemble(entries.data, entries.row, entries.col, entries.shape)
+        if self.shape != other.shape:
+            raise ShapeError(f"add: the matrices must have the same shape, got {self.shape} and {other.shape}")
+        values = lift_all([self.values, other.values])
+        rows, columns = (np.concatenate(pair) for pair in ((self.rows, other.rows), (self.columns, other.columns)))
+        return SparseArray.assemble(namespace_of(values).concat(values), rows, columns, self.shape)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        """Return the difference of two sparse matrices."""
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Any:
+        """Return the difference of two sparse matrices."""
+        return -self + other
+
+    def __getitem__(self, index: Any) -> "SparseArray":
+        """Return the elements of rows and columns as a matrix."""
+        return self._rearranged(lambda matrix: matrix[index])
+
+    @property
+    def T(self) -> "SparseArray":
+        """The transpose."""
+        return self._rearranged(lambda matrix: matrix.T)
+
+    def _rearranged(self, change: Callable[[Any], Any]) -> "SparseArray":
+        """Return the matrix with the elements that a function of a SciPy matrix selects."""
+        from scipy.sparse import csr_array
+
+        ranks = np.arange(1, self.rows.size + 1)
+        kept = change(csr_array((ranks, self.columns, self.where.indptr), self.shape))
+        if kept.ndim != 2:  # SciPy returns vectors and numbers too
+            raise ShapeError("x[i]: the index of a SparseArray must select a matrix, as A[rows][:, columns] does")
+        kept = kept.tocoo()
+        (values,) = lift_all([self.values])
+        moved = namespace_of((values,)).take(values, placed(kept.data - 1, values), axis=0)
+        return SparseArray.assemble(moved, kept.row, kept.col, kept.shape)
+
+    def tocsr(self) -> "SparseArray":
+        """Return the matrix itself, as ``tocsc`` and ``tocoo`` do.
+
+        Returns
+        -------
+        SparseArray
+            The matrix, which has one format.
+        """
+        return self
+
+    tocsc = tocoo = tocsr
 
     def toarray(self) -> Any:
         """Return the matrix as a dense array.

@@ -256,9 +256,12 @@ def test_setitem_takes_the_dtype_of_the_array(backend: Backend) -> None:
     np.testing.assert_array_equal(backend.to_host(out), np.array([0, 1, 1], np.float32), strict=True)
 
 
-@pytest.mark.parametrize("index", [(5,), (0, -4), (ARRAY,), (slice(None), ARRAY), (0, 0, 0)], ids=str)
+@pytest.mark.parametrize(
+    ("index", "part"),
+    [((5,), (3,)), ((0, -4), ()), ((ARRAY,), (2, 3)), ((slice(None), ARRAY), (2, 2)), ((0, 0, 0), ())], ids=str,
+)  # fmt: skip
 @pytest.mark.parametrize("on_host", [False, True], ids=["own", "host"])
-def test_an_index_out_of_range_is_an_error(backend: Backend, index: tuple, on_host: bool) -> None:
+def test_an_index_out_of_range_is_an_error(backend: Backend, index: tuple, part: tuple, on_host: bool) -> None:
     if backend.name == "cupy":
         pytest.skip("CuPy wraps integers that are out of range")
     x = own(backend, np.zeros((2, 3)))
@@ -270,6 +273,11 @@ def test_an_index_out_of_range_is_an_error(backend: Backend, index: tuple, on_ho
         backend.to_host(backend.xp.getitem(x, *arrays, index=index))
     with pytest.raises((IndexError, ShapeError), match=beyond):
         backend.to_host(backend.xp.setitem(x, 1.0, *arrays, index=index))
+    with pytest.raises((IndexError, ShapeError), match=beyond):
+        backend.to_host(backend.xp.scatter_add(own(backend, np.ones(part)), *arrays, index=index, shape=(2, 3)))
+    if index.count(ARRAY):
+        with pytest.raises((IndexError, RuntimeError), match="out of"):
+            backend.to_host(backend.xp.take(x, own(backend, np.array([0, 3])), axis=len(index) - 1))
 
 
 @pytest.mark.parametrize(

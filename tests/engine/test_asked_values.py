@@ -152,7 +152,8 @@ def test_writes_into_numpys_arrays_name_what_can_hold_tensors(write: str, transf
     with pytest.raises((DetachError, TracedValueError, ValueError)) as caught:
         TRANSFORMS[transform](into_an_array(write), np.ones(2))
     notes = getattr(caught.value, "__notes__", ())
-    assert "agrad.zeros(shape)" in " ".join([str(caught.value), *notes])
+    text = " ".join([str(caught.value), *notes])
+    assert "agrad.zeros(shape)" in text and (write == "sum" or "import agrad.numpy as np" in text)
     if type(caught.value) is ValueError:
         assert "setting an array element with a sequence" in str(caught.value)
         assert notes[0].startswith("`out` is a plain array, not a Tensor") and "agrad.stack" in notes[0]

@@ -43,14 +43,14 @@ def sections(text: str) -> dict[str, str]:
 _MODULES = """
     linalg fft special random nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils data train
     train.callbacks train.metrics parallel plotting sklearn testing tree errors scipy.fft scipy.integrate
-    scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal scipy.signal.windows scipy.sparse.linalg
-    scipy.spatial.distance scipy.special scipy.stats
+    scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal scipy.signal.windows scipy.sparse
+    scipy.sparse.linalg scipy.spatial.distance scipy.special scipy.stats
 """.split()  # noqa: SIM905
 PACKAGES = {
     "agrad.data": "pyarrow PIL",
     "agrad.parallel": "dask",
     "agrad.scipy.optimize": "scipy",
-    "agrad.scipy.sparse.linalg": "scipy",
+    **dict.fromkeys(("agrad.scipy.sparse", "agrad.scipy.sparse.linalg"), "scipy"),
     "agrad.sklearn": "sklearn",
     **dict.fromkeys(("agrad.train", "agrad.train.callbacks", "agrad.plotting"), "matplotlib"),
 }

@@ -283,6 +283,7 @@ def test_a_derivative_of_a_product_has_no_factor_that_is_not_in_it(values: list[
     gradient = agrad.grad(agrad.prod)
     runs = [x[: k + 1] for k in each]
     second = [sum(without(x, i, j) for j in each if j != i) for i in each]
+    later = [sum(without(run, i, j) for run in runs[i:] for j in range(len(run)) if j != i) for i in each]
     for found, expected in [
         (way(gradient)(raw), [without(x, i) for i in each]),
         (slope(agrad.prod, raw), sum(without(x, i) for i in each)),
@@ -290,6 +291,8 @@ def test_a_derivative_of_a_product_has_no_factor_that_is_not_in_it(values: list[
         (slope(gradient, raw), second),
         (way(agrad.grad(total))(raw), [sum(without(run, i) for run in runs[i:]) for i in each]),
         (slope(agrad.cumulative_prod, raw), [sum(without(run, i) for i in range(len(run))) for run in runs]),
+        (way(agrad.grad(lambda x: agrad.sum(agrad.grad(total)(x))))(raw), later),
+        (slope(agrad.grad(total), raw), later),
     ]:
         np.testing.assert_allclose(host(found), expected)
 
