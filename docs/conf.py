@@ -7,6 +7,7 @@ the page of a document, of a gallery's program, or to a copy of any other file.
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import threadpoolctl
 from docutils import nodes
@@ -161,6 +162,29 @@ def write_formula(translator: HTML5Translator, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
+SIDEBARS: dict[str, str] = {}
+"""The sidebar of the names of a module, by the address of the module's page."""
+CURRENT = '<li class="toctree-l2 current active"><a aria-current="page" class="current reference internal" href="#">'
+
+
+def share_sidebar(app: Sphinx, page: str, template: str, context: dict[str, Any], document: Any) -> None:
+    """Compute the sidebar of a module's names once: on their pages it differs only in the mark of the current one."""
+    if not page.startswith("docs/reference/generated/"):
+        return
+    generate, module = context["generate_toctree_html"], context["parents"][-1]["link"]
+    entry = f'<li class="toctree-l2"><a class="reference internal" href="{Path(page).name}.html">'
+
+    def sidebar(*arguments: Any, **options: Any) -> str:
+        if entry in SIDEBARS.get(module, ""):
+            return SIDEBARS[module].replace(entry, CURRENT)
+        own = str(generate(*arguments, **options))
+        if CURRENT in own:
+            SIDEBARS[module] = own.replace(CURRENT, entry)
+        return own
+
+    context["generate_toctree_html"] = sidebar
+
+
 def setup(app: Sphinx) -> None:
     """Draw the plots, and take part in reading and writing."""
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
@@ -171,3 +195,4 @@ def setup(app: Sphinx) -> None:
             plot.draw(samples, title, ROOT / f"docs/plots/{suite}{end}.svg", ratios, dark)
     app.connect("source-read", link_to_gallery)
     app.connect("source-read", leave_out_of_search)
+    app.connect("html-page-context", share_sidebar, priority=900)  # after the theme has added its functions
