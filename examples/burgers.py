@@ -81,7 +81,7 @@ def main() -> tuple[float, Draw]:
         np.linspace(0.02, 1, 50), np.linspace(-1, 1, 100), indexing="ij"
     )
     truth, error = exact(grid_x, grid_t), np.inf
-    for _ in range(10):
+    for _ in range(5):
         optimizer.step(loss)
         with agrad.no_grad():
             found = u(here(grid_x), here(grid_t)).numpy()

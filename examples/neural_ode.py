@@ -58,7 +58,7 @@ def main() -> tuple[float, Draw]:
         value.backward()
         return value
 
-    for _ in range(5):
+    for _ in range(3):
         optimizer.step(loss)
         print(
             f"{optimizer.iterations} steps: mean square error {loss().item():.2e}, "
