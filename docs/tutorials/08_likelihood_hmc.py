@@ -61,7 +61,7 @@ print("standard errors of the logarithms:", np.sqrt(np.diag(covariance)).round(3
 # of the log density as force. A whole chain is one ``agrad.scan`` with a ``fori_loop``
 # inside, compiled by ``agrad.jit``. All random numbers are drawn before.
 
-LENGTH, LEAPS, COUNT = 0.08, 10, 2000
+LENGTH, LEAPS, COUNT = 0.08, 10, 500
 
 
 @agrad.jit
@@ -101,7 +101,7 @@ left.plot(*np.exp(best), "k+", markersize=12)
 left.set(title="samples, and the likeliest", xlabel="shape", ylabel="scale")
 right.hist(TIMES, bins=20, density=True, alpha=0.4)
 grid = np.linspace(0.01, 9.0, 200)
-for shape, scale in np.exp(states[::100]):
+for shape, scale in np.exp(states[::25]):
     right.plot(
         grid, stats.weibull_min.pdf(grid, shape, scale=scale), color="C1", linewidth=0.5
     )

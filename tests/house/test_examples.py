@@ -262,7 +262,7 @@ def test_on_another_backend() -> None:
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 TUTORIALS_NEED = {"10_any_library": ("mparray", "ndonnx", "onnxruntime")}
 """What a tutorial needs besides Matplotlib."""
-SMALLER = {"07_implicit_odes": ("range(6)", "range(1)"), "08_likelihood_hmc": ("10, 2000", "10, 100")}
+SMALLER = {"07_implicit_odes": ("range(6)", "range(1)"), "08_likelihood_hmc": ("10, 500", "10, 100")}
 """What the test replaces in a tutorial, to compute less."""
 
 
