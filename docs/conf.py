@@ -91,6 +91,7 @@ autosummary_generate = True
 autosummary_filename_map = {"agrad.random.generator": "agrad.random.generator_"}  # beside Generator, on any file system
 autodoc_member_order = "groupwise"
 autodoc_typehints = "none"
+autodoc_use_type_comments = False  # there are none, and each function would be parsed again
 requests = ("fit", "partial_fit", "predict", "predict_proba", "score")  # methods that scikit-learn writes
 autodoc_default_options = {"exclude-members": ", ".join(f"set_{name}_request" for name in requests)}
 napoleon_google_docstring = False
