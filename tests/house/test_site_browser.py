@@ -26,7 +26,7 @@ pytestmark = [
 
 
 class Page:
-    """The links of a page, its anchors, and how many of its links are marked as the current page."""
+    """The links of a page, its anchors, and how many entries of its sidebar are marked as current."""
 
     def __init__(self, file: Path) -> None:
         text = file.read_text(encoding="utf-8")
@@ -34,7 +34,7 @@ class Page:
         given = [(key, unescape(value)) for key, value in re.findall(r'\s(href|src|id|name)="([^"]*)"', text)]
         self.links = {value for key, value in given if key in ("href", "src")}
         self.anchors = {value for key, value in given if key in ("id", "name")}
-        self.current = text.count('aria-current="page"')
+        self.current = text.count('aria-current="page" class="current')
 
 
 @pytest.fixture(scope="module")
