@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checker import assert_close, check_all, check_faces, host
+from checker import assert_close, check_all, check_faces
 from leaves import leaf
 from refusals import fails
 
@@ -207,13 +207,10 @@ def test_functions_are_published_once() -> None:
     def sum(x: Any) -> Any:
         return x
 
-    for taken in (public, public("linalg")):
-        with pytest.raises(
-            PrimitiveDefinitionError, match=r"names of functions must be different, got (sum|inv) twice"
-        ):
-            taken(sum if taken is public else agrad.linalg.inv)
-    with pytest.raises(PrimitiveDefinitionError, match="names of primitives must be different, got exp twice"):
-        file_primitive(agrad.elementwise("exp", None).primitive)
+    for publish, function, name in ((public, sum, "sum"), (public("linalg"), agrad.linalg.inv, "inv")):
+        fails(PrimitiveDefinitionError, f"functions must be different, got {name} twice", publish, function)
+    exp = agrad.elementwise("exp", None).primitive
+    fails(PrimitiveDefinitionError, "names of primitives must be different, got exp twice", file_primitive, exp)
 
 
 def test_two_operations_of_one_name() -> None:
@@ -237,15 +234,10 @@ def test_a_rule_filed_after_the_first_call_is_used() -> None:
     def late(xp: Any, x: Any, /) -> Any:
         return 2 * x
 
-    x = leaf([1.0])
-    late(x)
-    late.vjp(lambda g: 2 * g)
-    agrad.sum(late(x)).backward()
-    assert_close(x.grad, [2.0], "gradient")
-    late.vjp(lambda g: 5 * g)
-    x.zero_grad()
-    agrad.sum(late(x)).backward()
-    assert_close(x.grad, [5.0], "gradient")
+    late(X)
+    for rule, slope in ((lambda g: 2 * g, 2.0), (lambda g: 5 * g, 5.0)):
+        late.vjp(rule)
+        assert_close(agrad.grad(lambda x: agrad.sum(late(x)))(X), np.full(X.shape, slope), "gradient")
 
 
 def test_a_primitive_with_the_name_of_another_one_is_computed_as_written() -> None:
@@ -327,8 +319,8 @@ def test_a_definition_that_breaks_the_notation(message: str) -> None:
 def test_kernels_are_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in list(KERNELS):
         monkeypatch.setitem(KERNELS, key, KERNELS[key])  # what is filed here goes away with the test
-    with pytest.raises(PrimitiveDefinitionError, match=r"part must be 'forward', .*, got 'backward'"):
-        kernel("numpy", "mine", "backward")(lambda x: x)
+    wrong = r"part must be 'forward', .*, got 'backward'"
+    fails(PrimitiveDefinitionError, wrong, lambda: kernel("numpy", "mine", "backward")(lambda x: x))
 
     @agrad.primitive
     def mine(xp: Any, x: Any, /) -> Any:
@@ -338,8 +330,7 @@ def test_kernels_are_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     del KERNELS["numpy", "mine", "forward"]
     kernel("numpy", "mine", "forward")(lambda z: z)
     fails(PrimitiveDefinitionError, "registered once", lambda: kernel("numpy", "mine", "forward")(lambda x: x))
-    with pytest.raises(PrimitiveDefinitionError, match=r"kernel of mine on numpy: parameters must be among x, got 'z'"):
-        mine(np.ones(2))
+    fails(PrimitiveDefinitionError, "kernel of mine on numpy: .* must be among x, got 'z'", mine, np.ones(2))
 
 
 # ---------------------------------------------------------------- what the tape keeps
@@ -348,15 +339,11 @@ M = np.asarray([[2.0, 0.5], [0.3, 3.0]])
 KEPT: dict[str, tuple[Any, set[str]]] = {
     "exp keeps its output": (lambda x, w: agrad.exp(x), {"y"}),
     "log keeps its argument": (lambda x, w: agrad.log(x), {"x"}),
-    "sqrt keeps its output": (lambda x, w: agrad.sqrt(x), {"y"}),
-    "tanh keeps its output": (lambda x, w: agrad.tanh(x), {"y"}),
     "relu keeps its output": (lambda x, w: agrad.relu(x), {"y"}),
     "sigmoid keeps its output": (lambda x, w: agrad.sigmoid(x), {"y"}),
-    "sin keeps its argument": (lambda x, w: agrad.sin(x), {"x"}),
     "negative keeps nothing": (lambda x, w: -x, set()),
     "add keeps nothing": (lambda x, w: x + w, set()),
     "add of a number keeps the number": (lambda x, w: x + 1.0, {"x2"}),
-    "subtract keeps nothing": (lambda x, w: x - w, set()),
     "multiply keeps both": (lambda x, w: x * w, {"x1", "x2"}),
     "multiply by a constant keeps it": (lambda x, w: x * w.detach(), {"x2"}),
     "multiply of a constant keeps it": (lambda x, w: w.raw * x, {"x1"}),
@@ -368,10 +355,8 @@ KEPT: dict[str, tuple[Any, set[str]]] = {
     "linear with all": (lambda x, w: agrad.linear(x, w, w[0]), {"x", "weight"}),
     "linear of a constant keeps no weight": (lambda x, w: agrad.linear(w.raw, x, x[0]), {"x"}),
     "solve keeps matrix and output": (lambda x, w: agrad.linalg.solve(x, w), {"x1", "y"}),
-    "inv keeps its output": (lambda x, w: agrad.linalg.inv(x), {"y"}),
     "cholesky keeps its output": (lambda x, w: agrad.linalg.cholesky(x @ x.mT), {"y", "upper"}),
     "sum keeps a shape": (lambda x, w: agrad.sum(x, axis=0), {"x_meta", "axis", "keepdims"}),
-    "mean keeps a shape": (lambda x, w: agrad.mean(x), {"x_meta", "axis", "keepdims"}),
     "max keeps both": (lambda x, w: agrad.max(x), {"x", "y", "axis", "keepdims"}),
     "reshape keeps a shape": (lambda x, w: agrad.reshape(x, (-1,)), {"x_meta", "shape"}),
     "permute_dims keeps the order": (lambda x, w: x.T, {"axes"}),
@@ -396,21 +381,12 @@ def test_the_tape_keeps_what_rules_name(label: str) -> None:
     assert not any(isinstance(value, agrad.Tensor) for value in y.node.saved)
 
 
-@pytest.mark.parametrize(
-    ("label", "function", "lives"),
-    [
-        ("the argument of exp", lambda v: agrad.exp(v), False),
-        ("the argument of log", lambda v: agrad.log(v), True),
-        ("the argument of sum", lambda v: agrad.sum(v), False),
-        ("the argument of a square", lambda v: v * v, True),
-    ],
-)
-def test_memory_of_intermediate_arrays(label: str, function: Any, lives: bool) -> None:
-    inner = leaf(M) + 1.0
-    watched = weakref.ref(inner.raw)
-    y = function(inner)
-    del inner
-    assert (watched() is not None) == lives, label
-    agrad.sum(y).backward()
-    assert watched() is None
-    assert host(y).size
+def test_memory_of_intermediate_arrays() -> None:
+    for function, lives in ((agrad.exp, False), (agrad.log, True)):
+        inner = leaf(M) + 1.0
+        watched = weakref.ref(inner.raw)
+        y = function(inner)
+        del inner
+        assert (watched() is not None) == lives
+        agrad.sum(y).backward()
+        assert watched() is None
