@@ -57,6 +57,8 @@ CALLS: dict[str, Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "one more": lambda: (([X, Y, X],), {}),
     "an empty list": lambda: (([], X), {}),
     "a dict": lambda: (({"w": X, "b": Y},), {}),
+    "another order": lambda: (({"b": Y, "w": X},), {}),
+    "a subclass": lambda: ((OrderedDict(w=X, b=Y),), {}),
     "other keys": lambda: (({"w": X, "c": Y},), {}),
     "fewer keys": lambda: (({"w": X},), {}),
     "nested": lambda: (([(X, Y)][0], {"w": X}), {}),
@@ -84,17 +86,13 @@ def test_each_call_is_of_its_own_signature() -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_same_call_again_takes_no_signature(name: str) -> None:
-    """Except of Tensors that are given twice or are on the tape."""
+    """Except of Tensors that are given twice or are on the tape, and of subclasses of dict."""
     made, taken = counted(total)
     for _ in range(4):
         args, named = CALLS[name]()
         made(*args, **named)
-    assert len(taken) == (4 if name in ("one tensor twice", "on the tape") else 2) and made.cache_info() == (
-        3,
-        1,
-        64,
-        1,
-    )
+    assert len(taken) == (4 if name in ("one tensor twice", "on the tape", "a subclass") else 2)
+    assert made.cache_info() == (3, 1, 64, 1)
 
 
 def test_two_tensors_that_become_one() -> None:
@@ -125,14 +123,6 @@ def test_modes_and_the_selected_backend_count() -> None:
         with agrad.use_backend(name):
             assert born(2.0).backend == born(2.0).backend == name
     assert born.cache_info()[:2] == (4, 2)
-
-
-def test_cleared_programs_are_gone() -> None:
-    made, taken = counted(total)
-    made(X, Y)
-    made.cache_clear()
-    made(X, Y)
-    assert len(taken) == 2 and made.cache_info() == (0, 1, 64, 1)
 
 
 def test_a_recorded_result_can_be_shown() -> None:
@@ -178,10 +168,3 @@ def test_state_that_stays_is_not_replaced() -> None:
     before[1] = 3.0
     np.testing.assert_allclose(made(Y), Y * X * 3.0)
     assert made.cache_info().misses == 1
-
-
-def test_a_dict_in_another_order_and_one_of_a_subclass() -> None:
-    made, taken = counted(lambda p: p["w"] - p["b"])
-    for given in ({"w": X, "b": Y}, {"w": X, "b": Y}, {"b": Y, "w": X}, OrderedDict(w=X, b=Y)):
-        np.testing.assert_array_equal(made(given), X - Y)
-    assert len(taken) == 3

@@ -183,10 +183,7 @@ def test_rules_as_cupys_kernels_compute_them(launch: Callable[..., Any]) -> None
         np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
-@pytest.mark.needs("cuda_on_cpu")
-def test_a_group_is_one_launch_or_two_where_it_reduces(launch: Callable[..., Any]) -> None:
-    import cuda_on_cpu
-
+def test_a_group_is_one_launch_or_two_where_it_reduces(launch: Callable[..., Any], cuda_on_cpu: Any) -> None:
     x = draw("float32", 5, 1001)
     for function, kernels in ((lambda x: agrad.sin(x) * 2.0, ["group_4"]), (ends, ["group_4", "finish"])):
         (group,) = groups(program_of(function, x))
@@ -233,12 +230,9 @@ def scatter(shape: tuple[int, ...], parts: list[Any], indices: list[Any]) -> Ins
     return Instruction(PRIMITIVES["scatter_sum"], variables, {"indices": tuple(indices), "shape": shape}, (out,))
 
 
-@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize(("shape", "indices"), INDICES)
-def test_parts_are_added_at_their_positions(shape: tuple[int, ...], indices: list[Any], dtype: str) -> None:
-    import cupy
-
+def test_parts_are_added_at_their_positions(shape: tuple[int, ...], indices: list[Any], dtype: str, cupy: Any) -> None:
     rng = np.random.default_rng(0)
     parts = [(rng.normal(size=np.zeros(shape)[index].shape) * 9).astype(dtype) for index in indices]
     expected = np.zeros(shape, dtype)

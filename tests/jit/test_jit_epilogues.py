@@ -14,7 +14,15 @@ from agrad.jit.lower.cuda.epilogues import FusedEpilogue, with_epilogues
 from agrad.jit.lower.plain import plain
 from agrad.jit.passes.cleanup import without_dead_code
 from agrad.jit.program import Instruction, Program, interpret
+from agrad.kernels.cupy.products import Layout, layout
 from agrad.registry import PRIMITIVES
+
+
+def test_layouts() -> None:
+    x = np.zeros((6, 8), np.float32)
+    found = [layout(part) for part in (x, x[:, 2:5], x[::2], x.T, x[:, 2:5].T, x[:, ::2], x[::-1])]
+    rows = Layout(False, 8), Layout(False, 8), Layout(False, 16)
+    assert found == [*rows, Layout(True, 8), Layout(True, 8), None, None]
 
 
 def step_program() -> tuple[Program, list[Any]]:

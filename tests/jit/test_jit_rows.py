@@ -156,10 +156,7 @@ def test_sums_do_not_depend_on_the_run(launch: Function) -> None:
             np.testing.assert_array_equal(got, again)
 
 
-@pytest.mark.needs("cupy")
-def test_arrays_without_elements_and_indices_of_64_bits() -> None:
-    import cupy
-
+def test_arrays_without_elements_and_indices_of_64_bits(cupy: Any) -> None:
     def f(x: Any, w: Any, b: Any) -> Any:
         return agrad.sin(layer_norm(x, w, b)) * 2.0
 
@@ -175,10 +172,7 @@ def test_arrays_without_elements_and_indices_of_64_bits() -> None:
     assert "(long long)blockIdx.x" in cuda_rows.RowSource(group, far).text()
 
 
-@pytest.mark.needs("cuda_on_cpu")
-def test_layer_norm_is_one_kernel_and_its_gradient_two() -> None:
-    import cuda_on_cpu
-
+def test_layer_norm_is_one_kernel_and_its_gradient_two(cuda_on_cpu: Any) -> None:
     for function, count in ((layer_norm, 1), (agrad.grad(loss, argnums=(0, 1, 2)), 2)):
         fast = agrad.jit(function)
         given = [laid(x, "in order") for x in normed("float32", 300, 32)]
