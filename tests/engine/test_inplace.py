@@ -249,17 +249,12 @@ def test_under_no_grad_the_values_change_and_the_tape_does_not(backend: str) -> 
     """As in PyTorch: a leaf stays a leaf, a result keeps its derivative at the values it was made with."""
     w = leaf(MATRIX.tolist())
     row, y = w[0], w * w
-    column = y[:, 0]
     with agrad.no_grad():
         w[0, 0] = 10.0
         w *= 2
-        y += 100
     assert w.is_leaf and w.requires_grad and row.requires_grad
     assert_close(w, [[20, 4, 6], [8, 10, 12]], "leaf")
-    assert_close(y, MATRIX**2 + 100, "result")
-    if shares(backend):
-        assert_close(row, [20, 4, 6], "view of the leaf")
-        assert_close(column, [101, 116], "view of the result")
+    assert_close(row, [20, 4, 6] if shares(backend) else [1, 2, 3], "view of the leaf")
     agrad.sum(y).backward()
     assert_close(w.grad, 2 * MATRIX, "gradient")
     w.zero_grad()

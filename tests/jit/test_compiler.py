@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
-from jit_help import close, descent, same_steps
+from jit_help import close
 from modes import check_same
 from processes import run_program
 from refusals import fails
 from tensors import draw
 
 import agrad
-from agrad import nn, optim, random
+from agrad import random
 from agrad.errors import ConfigurationError
 
 pytestmark = pytest.mark.needs("jax")
@@ -421,19 +421,6 @@ def test_what_jax_cannot_compile_runs_on_numpy(operation: Any, rate: float | Non
         close(*found, rtol=1e-11)
         np.testing.assert_array_equal(count.detach().numpy(), np.full(2, float(n)))
     assert compiler_of(counted).startswith("not compiled by JAX: jit: compiler='jax' cannot compile by_hand: Tracer")
-
-
-def test_training_steps_and_their_state() -> None:
-    xs = draw(STEPS, 4, seed=1)
-
-    def made() -> Any:
-        w = nn.init.parameter(draw(4), dtype="float64")
-        step = descent(optim.Adam([w], lr=0.05), lambda xs: agrad.sum(loop(w, xs)[1]), "first")
-        return lambda xs: (step(xs), w.detach() + 0, w.grad + 0)
-
-    step = same_steps(made, xs, rtol=1e-10, compiler="auto")
-    assert compiler_of(step).startswith("compiled by JAX: ")
-    assert step.cache_info().misses <= 3
 
 
 def test_derivatives_of_calls_in_every_order() -> None:

