@@ -114,6 +114,24 @@ def network(*sizes: int, seed: int = 0, scale: float = 1.0) -> nn.Sequential:
     return model
 
 
+def regression(*sizes: int, rows: int, make: Function, zero: str = "last", jitted: bool = True) -> Any:
+    """Return a step of float32 regression that ``make`` makes the optimizer of, its parameters, and four batches."""
+    rng, model = np.random.default_rng(0), network(*sizes, scale=1 / 8)
+    parameters, place = list(model.parameters()), agrad.zeros((1,))
+    ends = (sizes[0], sizes[-1])
+    drawn = [[rng.normal(size=(rows, n)).astype(np.float32) for n in ends] for _ in range(4)]
+    batches = [[agrad.asarray(a, backend=place.backend, device=place.device) for a in pair] for pair in drawn]
+
+    def loss_of(x: Any, t: Any) -> Any:
+        if zero == "to zeros":
+            for p in parameters:
+                p.grad = agrad.zeros_like(p.detach())
+        return agrad.mean((model(x) - t) ** 2)
+
+    step = descent(make(parameters), loss_of, zero)
+    return agrad.jit(step) if jitted else step, parameters, batches
+
+
 def classifying(make: Function, dtype: Any = "float32", drop: float = 0.0) -> tuple[Function, Any]:
     """Return a training step of a small classifier, and its model, optimizer and generator. ``make``: the optimizer."""
     rng = random.Generator(3)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from jit_help import close, descent, memory_of, network, same_calls, same_steps
+from jit_help import close, descent, memory_of, regression, same_calls, same_steps
 
 import agrad
 from agrad import nn, optim
@@ -205,21 +205,16 @@ def test_added_multiple() -> None:
 
 
 def _trained(jitted: bool, size: int = 4, hold: bool = False, **settings: Any) -> tuple[list[np.ndarray], str]:
-    rng = np.random.default_rng(0)
-    model = network(64, 128, 64, 3, scale=1 / 8)
-    x, t = (agrad.asarray(rng.normal(size=(size, n)).astype(np.float32)) for n in (64, 3))
-    optimizer = optim.SGD(model.parameters(), lr=0.01, **settings)
-    step = descent(optimizer, lambda x, t: agrad.mean((model(x) - t) ** 2))
-    run = agrad.jit(step) if jitted else step
+    made = lambda ps: optim.SGD(ps, lr=0.01, **settings)  # noqa: E731
+    run, parameters, (batch, *_) = regression(64, 128, 64, 3, rows=size, make=made, jitted=jitted)
     held = []
     for _ in range(6):
         if hold:  # as somebody does who looks at the values before a step: they must stay as they are
-            held.append([(p.data, p.data.copy()) for p in model.parameters()])
-        run(x, t)
-    for now, then in (pair for pairs in held for pair in pairs):
+            held += [(p.data, p.data.copy()) for p in parameters]
+        run(*batch)
+    for now, then in held:
         np.testing.assert_array_equal(now, then)
-    shown = str(agrad.jit(step).lower(x, t)) if jitted else ""
-    return [p.detach().numpy() for p in model.parameters()], shown
+    return [p.detach().numpy() for p in parameters], str(run.lower(*batch)) if jitted else ""
 
 
 @needs_routines
