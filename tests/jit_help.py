@@ -4,6 +4,7 @@ import itertools
 import threading
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -171,24 +172,16 @@ def same_training(
     return jitted
 
 
-def in_threads(work: Callable[[int], None], count: int) -> None:
-    """Do some work in threads at once, by the number of the thread, and check that none fails."""
-    errors: list[BaseException] = []
-    start = threading.Barrier(count)
+def in_threads(work: Callable[[int], Any], count: int) -> list[Any]:
+    """Do some work in threads that start together, by the number of the thread; an error in one is raised here."""
+    gate = threading.Barrier(count)
 
-    def run(k: int) -> None:
-        try:
-            start.wait()
-            work(k)
-        except BaseException as error:
-            errors.append(error)
+    def start(k: int) -> Any:
+        gate.wait(timeout=60)
+        return work(k)
 
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(start, range(count)))
 
 
 def memory_of(call: Function, *args: Any) -> tuple[int, int]:

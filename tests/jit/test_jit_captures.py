@@ -175,28 +175,12 @@ Program = Callable[[Any, Any], Any]
 """A function of ``agrad.jit``, or of the identity in its place, and of a recorded Tensor of two elements."""
 
 
-def while_small(jit: Any, t: Any) -> Any:
-    return agrad.while_loop(lambda h: agrad.all(agrad.abs(h) < 1.5), lambda h: jit(lambda v: v * h + h)(h), t * 1.0)
+def unseen(function: Callable[[Any, Any, Any], Any]) -> Program:
+    """Return the program of a function of a Tensor and an iterator of another one, which no search looks into."""
+    return lambda jit, t: function(jit, t, iter([t * t] * 9))
 
 
-def contained(jit: Any, t: Any) -> Any:
-    held = {"all": [t * t, t[:1]]}
-    return jit(lambda u: u * held["all"][0] * held["all"][1])(t)
-
-
-def unseen(jit: Any, t: Any) -> Any:
-    values = iter([t * t] * 9)
-    return jit(lambda u: u * next(values))(t)
-
-
-def unseen_and_wrapped(jit: Any, t: Any) -> Any:
-    values = iter([t * t] * 9)
-    return jit(lambda: agrad.grad(lambda v: agrad.sum(v**3))(next(values)))()
-
-
-def caught(jit: Any, t: Any) -> Any:
-    values = iter([t * t] * 9)
-
+def caught(jit: Any, t: Any, values: Any) -> Any:
     def f(u: Any) -> Any:
         try:
             return u * next(values)
@@ -222,11 +206,17 @@ PROGRAMS: dict[str, Program] = {
     "a gradient inside": captured(lambda u, c: agrad.grad(lambda v: agrad.sum(v**3 * c))(u)),
     "constants alone beside it": lambda jit, t: (lambda c: jit(lambda u: u * c**3)(agrad.ones(2)))(t * 1.0),
     "a gradient at it": captured(lambda u, c: agrad.grad(lambda v: agrad.sum(v**3 * u))(c)),
-    "a container, and a view": contained,
-    "the carry of a while_loop": while_small,
-    "not found by the search": unseen,
-    "not found, in a Tensor of a transform": unseen_and_wrapped,
-    "met where errors are caught": caught,
+    "a container, and a view": lambda jit, t: (lambda held: jit(lambda u: u * held["all"][0] * held["all"][1])(t))(
+        {"all": [t * t, t[:1]]}
+    ),
+    "the carry of a while_loop": lambda jit, t: agrad.while_loop(
+        lambda h: agrad.all(agrad.abs(h) < 1.5), lambda h: jit(lambda v: v * h + h)(h), t * 1.0
+    ),
+    "not found by the search": unseen(lambda jit, t, values: jit(lambda u: u * next(values))(t)),
+    "not found, in a Tensor of a transform": unseen(
+        lambda jit, t, values: jit(lambda: agrad.grad(lambda v: agrad.sum(v**3))(next(values)))()
+    ),
+    "met where errors are caught": unseen(caught),
 }
 """Others are among the random programs: products, results, arguments, and carries that jitted functions capture."""
 

@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -129,18 +130,9 @@ def check_sums(fast: Any, x: Any) -> None:
 
 def in_thread(work: Callable[[], Any]) -> list[str]:
     """Do some work in a thread; return the error."""
-    found: list[str] = []
-
-    def run() -> None:
-        try:
-            work()
-        except Exception as error:
-            found.append(str(error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    return found
+    with ThreadPoolExecutor(1) as pool:
+        error = pool.submit(work).exception()
+    return [] if error is None else [str(error)]
 
 
 @pytest.mark.parametrize("times", [1, 3, 100])
