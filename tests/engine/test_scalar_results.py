@@ -171,8 +171,6 @@ def test_scalars_beside_arrays(backend: str) -> None:
 
 # ---------------------------------------------------------------- Python's own values
 
-GRID = np.arange(12.0).reshape(3, 4)
-
 
 # ------------------------------------------------------------------ numbers
 

@@ -124,14 +124,10 @@ def test_nothing_is_computed_at_size() -> None:
     assert body.outputs[0].shape == x.shape and body.outputs[0].dtype == x.dtype
 
 
-def _reads_a_value(xp: Any, x: Any) -> Any:
-    return x if float(xp.sum(x)) > 0 else -x
-
-
 NONE: dict[str, Callable[[Any, Any], Any]] = {
     "its operand": lambda xp, x: x,
     "a result of unknown shape": lambda xp, x: xp.cumulative_sum(x, axis=0),
-    "a choice by values": _reads_a_value,
+    "a choice by values": lambda xp, x: x if float(xp.sum(x)) > 0 else -x,
 }
 
 
@@ -229,17 +225,13 @@ def read_before(x: Any, w: Any) -> Any:
     return agrad.matmul(x * rows, w) * rows
 
 
-def read_after(x: Any, w: Any) -> Any:
-    return agrad.matmul(x, w) * agrad.sum(w, axis=(0,))
-
-
 @pytest.mark.parametrize(
     ("f", "shapes", "expected"),
     [
         (read_elsewhere, [(4, 3), (3, 3), (3,), (3, 3)], "linear linear_relu matmul relu sum"),
         (of_axes, [(2, 4, 3), (3, 5), (5,), (2, 3, 4)], "getitem linear linear_relu matmul relu"),
         (read_before, [(4, 3), (3, 3)], "matmul multiply multiply sum"),
-        (read_after, [(4, 3), (3, 3)], "matmul_sum multiply"),
+        (lambda x, w: agrad.matmul(x, w) * agrad.sum(w, axis=(0,)), [(4, 3), (3, 3)], "matmul_sum multiply"),
     ],
 )
 def test_what_is_joined_and_what_is_not(f: Any, shapes: list[tuple[int, ...]], expected: str) -> None:

@@ -117,11 +117,6 @@ def leaving(x: Any, b: Any) -> Any:
     return agrad.sum(agrad.cos(y) * agrad.matmul(z, y) + total, axis=1), agrad.exp(y - total)
 
 
-def over_a_product(x: Any, w: Any, b: Any) -> Any:
-    """A group writes over what it alone reads."""
-    return agrad.matmul(agrad.relu(agrad.matmul(x, w) + b), agrad.matrix_transpose(w))
-
-
 NEEDED: dict[str, Callable[[Any], Any]] = {
     "read again behind the first member": lambda y: agrad.sin(y) + agrad.sum(y, axis=1, keepdims=True) * y,
     "read through a view": lambda y: agrad.sin(y + agrad.matrix_transpose(y)) * 2,
@@ -139,7 +134,10 @@ SEVERAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a square operand": (rows_and_whole, SQUARES[0]),
     "a large square operand": (rows_and_whole, SQUARES[1]),
     "what leaves a group and comes back": (leaving, (X, B)),
-    "over a product": (over_a_product, (X, *(RNG.standard_normal(shape) for shape in ((4, 7), 7)))),
+    "over a product that a group alone reads": (
+        lambda x, w, b: agrad.matmul(agrad.relu(agrad.matmul(x, w) + b), agrad.matrix_transpose(w)),
+        (X, *(RNG.standard_normal(shape) for shape in ((4, 7), 7))),
+    ),
     **{name: (lambda x, f=f: f(agrad.matmul(x, x)), (SQUARES[0][0],)) for name, f in NEEDED.items()},
 }
 

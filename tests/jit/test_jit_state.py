@@ -55,14 +55,10 @@ def network(dropout: float = 0.0) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-def loss_of(model: Any) -> Any:
-    return lambda x, y: agrad.cross_entropy(model(x), y)
-
-
 def test_a_changed_learning_rate_is_used_and_traces_nothing_anew() -> None:
     model = network()
     optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    step = agrad.jit(descent(optimizer, loss_of(model), "first"))
+    step = agrad.jit(descent(optimizer, lambda x, y: agrad.cross_entropy(model(x), y), "first"))
     for rate in (0.1, 0.1, 0.0):
         optimizer.lr = rate
         before = model.state_dict()

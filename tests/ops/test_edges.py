@@ -133,17 +133,16 @@ def rebuilt_by_svd(x: Any, weights: Any) -> Any:
     return agrad.sum(agrad.matmul(u * s, vh) * weights)
 
 
-def _eig_vectors(x: Any, weights: Any) -> Any:
-    return agrad.real(agrad.sum(agrad.linalg.eig(x)[1] ** 2))
-
-
 DEGENERATE: dict[str, Any] = {
     "eigh": (rebuilt_by_eigh, [np.eye(3), np.diag([1.0, 2.0, 2.0])]),
     "svd": (
         rebuilt_by_svd,
         [np.eye(3), np.diag([1.0, 2.0, 2.0]), np.zeros((3, 2)), np.asarray([[1.0, 0], [0, 0], [0, 0]])],
     ),
-    "eig": (_eig_vectors, [np.eye(3), np.diag([1.0, 2.0, 2.0])]),
+    "eig": (
+        lambda x, weights: agrad.real(agrad.sum(agrad.linalg.eig(x)[1] ** 2)),
+        [np.eye(3), np.diag([1.0, 2.0, 2.0])],
+    ),
 }
 
 

@@ -28,9 +28,6 @@ def no_primitive_stays() -> Iterator[None]:
     assert before == PRIMITIVES
 
 
-V = draw(3)
-
-
 def affine(w: Any, b: Any, x: Any) -> Any:
     return agrad.tanh(w @ x + b)
 
