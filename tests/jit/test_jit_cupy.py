@@ -128,7 +128,6 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {
 """Functions whose group gives NumPy's numbers, and how many."""
 
 
-@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
 def test_numbers_are_numpys(name: str, launch: Callable[..., Any]) -> None:
@@ -169,7 +168,6 @@ def test_integers_as_in_numpy(dtype: str) -> None:
         np.testing.assert_array_equal(host(a), b)
 
 
-@pytest.mark.needs("cupy")
 def test_rules_as_cupys_kernels_compute_them(launch: Callable[..., Any]) -> None:
     kind = np.dtype(np.float64)
     g, y = (Variable((9,), kind, np.ndarray) for _ in range(2))

@@ -113,7 +113,6 @@ def laid(x: np.ndarray, how: str) -> Any:
 LAYOUTS = ["in order", "in Fortran's order", "a part", "backwards", "not aligned"]
 
 
-@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("launch", [1, 3, 1024], indirect=True)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", [*CASES, *ELEMENTWISE])
@@ -137,7 +136,6 @@ def test_kernels_compute_what_numpy_does(launch: Function, case: str, dtype: str
                 np.testing.assert_allclose(a, np.asarray(b), rtol=digits, atol=digits, err_msg=how)
 
 
-@pytest.mark.needs("cupy")
 def test_nan_passes_as_in_numpy(launch: Function) -> None:
     x = np.array([[1.0, np.nan, 2.0], [np.inf, -np.inf, 0.0], [-np.inf] * 3, [0.0, -1.0, -2.0]])
     with np.errstate(all="ignore"):
@@ -147,7 +145,6 @@ def test_nan_passes_as_in_numpy(launch: Function) -> None:
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-12)
 
 
-@pytest.mark.needs("cupy")
 def test_sums_do_not_depend_on_the_run(launch: Function) -> None:
     x, w = draw("float32", 300, 24), draw("float32", 24)
     for group in groups(program_of(totals, x, w)):
