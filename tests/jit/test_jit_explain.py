@@ -254,7 +254,7 @@ def test_the_signatures_of_a_method() -> None:
 
 def looped(x: Any, xs: Any) -> Any:
     def step(c: Any, row: Any) -> Any:
-        return agrad.tanh(c * 0.5 + row) + agrad.sin(c) * 0.1, agrad.sum(c * row)
+        return agrad.tanh(c * 0.5 + row) + agrad.sin(c) * 0.1, agrad.sum(row)
 
     return agrad.scan(step, x, xs)
 
