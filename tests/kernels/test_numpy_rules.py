@@ -40,7 +40,7 @@ def arguments(name: str, dtype: Any) -> Iterator[tuple[dict[str, Any], dict[str,
     if name in PAIRS or name == "copysign":
         yield from (({"x1": d(*s, low=0.25 if name == "pow" else -2.0), "x2": d(*s, seed=1)}, {}) for s in SHAPES)
     elif name in ("relu", "sigmoid"):
-        yield from (({"x": d(*s, low=-16, high=16)}, {}) for s in SMALL)
+        yield from (({"x": d(*s, low=-16, high=16)}, {}) for s in (*SMALL, (40, 5000), (50_000, 3)))
         yield from (({"x": a}, {}) for a in (d(200, 300)[:, ::-2], d(300, 200).T))
     elif name == "where":
         for s in ((70, 80), (20, 30, 14), (300, 257)):

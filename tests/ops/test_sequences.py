@@ -58,6 +58,7 @@ MIXED: list[tuple[Any, str, list[Any]]] = [
     (lambda f4, f8, i8, b1: [f4, f8], "float64", [1, 1]),
     (lambda f4, f8, i8, b1: [f4, 2.5], "float32", [1, 2.5]),
     (lambda f4, f8, i8, b1: [[2.5, f4], [3, 4.5]], "float32", [[2.5, 1], [3, 4.5]]),
+    (lambda f4, f8, i8, b1: [f4[None], [2.5]], "float32", [[1], [2.5]]),
     (lambda f4, f8, i8, b1: [i8, 2], "int64", [1, 2]),
     (lambda f4, f8, i8, b1: [i8, 1.5], "float64", [1, 1.5]),
     (lambda f4, f8, i8, b1: [b1, False], "bool", [True, False]),
