@@ -181,7 +181,9 @@ def in_threads(work: Callable[[int], Any], count: int) -> list[Any]:
         return work(k)
 
     with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(start, range(count)))
+        found = list(pool.map(start, range(count)))
+    assert len(found) == count
+    return found
 
 
 def memory_of(call: Function, *args: Any) -> tuple[int, int]:
