@@ -115,6 +115,8 @@ user list: UserList([2.0]) | c[0] | c[0] = 5.0 | c.append(agrad.sum(x))
 chain of dicts: ChainMap({}, {"a": 2.0}) | c["a"] | c["a"] = 5.0 | c["a"] = x
 bytes: bytearray(b"ab") | c[0] | c[0] = 50 | c.append(1)
 array of numbers: array.array("d", [2.0]) | c[0] | c[0] = 5.0 | c.append(1.0)
+what NumPy computes of an array: np.asarray([4.0, 9.0]) | np.sqrt(c)[1] | c[1] = 25.0
+number in an array: [np.asarray(1.0)] | float(c[0]) | c[0][...] = 7.0
 enum: [Color.RED] | c[0].value | c[0] = Color.BLUE
 dtype: {"t": np.float32} | np.dtype(c["t"]).itemsize | c["t"] = np.int8
 function in a dict: {"f": lambda: 2.0} | c["f"]() | c["f"] = lambda: 3.0

@@ -168,10 +168,23 @@ def place(backend: str) -> Any:
     return lambda array: array if backend == "numpy" else here.backend.from_host(array, here.device)
 
 
+PACKAGES = {"torch", "cupy", "cuda_on_cpu"}
+
+
 @pytest.fixture
 def torch() -> Any:
     """Return the package; a test that takes it needs it."""
     return importlib.import_module("torch")
+
+
+@pytest.fixture
+def cupy() -> Any:
+    return importlib.import_module("cupy")
+
+
+@pytest.fixture
+def cuda_on_cpu() -> Any:
+    return importlib.import_module("cuda_on_cpu")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -293,7 +306,7 @@ def _served(item: pytest.Item) -> set[str]:
 
 
 def _needs(item: pytest.Item) -> set[str]:
-    taken = {"torch"} & {*getattr(item, "fixturenames", ())}
+    taken = PACKAGES & {*getattr(item, "fixturenames", ())}
     return taken | {name for mark in item.iter_markers("needs") for name in mark.args}
 
 

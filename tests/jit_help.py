@@ -4,6 +4,7 @@ import itertools
 import threading
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,24 @@ def network(*sizes: int, seed: int = 0, scale: float = 1.0) -> nn.Sequential:
     return model
 
 
+def regression(*sizes: int, rows: int, make: Function, zero: str = "last", jitted: bool = True) -> Any:
+    """Return a step of float32 regression that ``make`` makes the optimizer of, its parameters, and four batches."""
+    rng, model = np.random.default_rng(0), network(*sizes, scale=1 / 8)
+    parameters, place = list(model.parameters()), agrad.zeros((1,))
+    ends = (sizes[0], sizes[-1])
+    drawn = [[rng.normal(size=(rows, n)).astype(np.float32) for n in ends] for _ in range(4)]
+    batches = [[agrad.asarray(a, backend=place.backend, device=place.device) for a in pair] for pair in drawn]
+
+    def loss_of(x: Any, t: Any) -> Any:
+        if zero == "to zeros":
+            for p in parameters:
+                p.grad = agrad.zeros_like(p.detach())
+        return agrad.mean((model(x) - t) ** 2)
+
+    step = descent(make(parameters), loss_of, zero)
+    return agrad.jit(step) if jitted else step, parameters, batches
+
+
 def classifying(make: Function, dtype: Any = "float32", drop: float = 0.0) -> tuple[Function, Any]:
     """Return a training step of a small classifier, and its model, optimizer and generator. ``make``: the optimizer."""
     rng = random.Generator(3)
@@ -153,24 +172,18 @@ def same_training(
     return jitted
 
 
-def in_threads(work: Callable[[int], None], count: int) -> None:
-    """Do some work in threads at once, by the number of the thread, and check that none fails."""
-    errors: list[BaseException] = []
-    start = threading.Barrier(count)
+def in_threads(work: Callable[[int], Any], count: int) -> list[Any]:
+    """Do some work in threads that start together, by the number of the thread; an error in one is raised here."""
+    gate = threading.Barrier(count)
 
-    def run(k: int) -> None:
-        try:
-            start.wait()
-            work(k)
-        except BaseException as error:
-            errors.append(error)
+    def start(k: int) -> Any:
+        gate.wait(timeout=60)
+        return work(k)
 
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
+    with ThreadPoolExecutor(count) as pool:
+        found = list(pool.map(start, range(count)))
+    assert len(found) == count
+    return found
 
 
 def memory_of(call: Function, *args: Any) -> tuple[int, int]:

@@ -20,7 +20,7 @@ OPERATORS = re.compile(
 )
 """The operators of cosmic-ray in use. The others change annotations (``int | None``), or repeat these."""
 
-TABLES = ["tests/transforms/test_vmap_cases.py", "tests/jit/test_jit.py"]
+TABLES = ["tests/transforms/test_vmap.py", "tests/jit/test_jit.py"]
 """Tests of the operations outside ``tests/ops``."""
 
 

@@ -18,10 +18,10 @@ from bench.gpu.runner import GRACE, how_ended
 
 NAME = "a sample of the tests on CuPy"
 FILES = (
-    "random/test_random", "jit/test_jit_products", "jit/test_jit_state", "jit/test_jit_numbers",
+    "random/test_random", "jit/test_jit_products", "jit/test_jit_state", "jit/test_jit_calls",
     "jit/test_jit_precision", "optim/test_groups", "optim/test_optim_scaling", "nn/test_modules", "cli/test_training",
-    "engine/test_views", "engine/test_inplace", "engine/test_engine", "engine/test_tensor", "ops/test_linalg",
-    "ops/test_special_accuracy", "ops/test_cases",
+    "engine/test_view_memory", "engine/test_inplace", "engine/test_engine", "engine/test_tensor", "ops/test_linalg",
+    "ops/test_digits", "ops/test_cases",
 )  # fmt: skip
 """The tests with the highest demands on a backend."""
 FEW, SMALL_FEW = 8, 400

@@ -1,6 +1,5 @@
 """Control flow inside ``jit``: one operation with sub-programs, in every mode, with the results of the plain loops."""
 
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from checker import assert_close, host
 from crossing import Row, each_row
+from jit_help import memory_of
 from modes import DERIVATIVES, check_mapped, check_traced, total
 from refusals import fails
 
@@ -128,8 +128,8 @@ def test_loops_whose_length_is_not_known(case: Row, place: Any) -> None:
     f, rows = case.value, np.stack([X, X[::-1] * 1.5, -X])
     check_traced(f, (place(X),), forward, 1e-9, plain=f)
     check_mapped(f, [place(rows)], values=1e-10, derivatives=False, plain=f)
-    with pytest.raises(NotDifferentiableError, match=r"agrad\.scan or agrad\.fori_loop"):
-        agrad.jit(agrad.grad(total(case.value)))(place(X))
+    reverse = agrad.jit(agrad.grad(total(case.value)))
+    fails(NotDifferentiableError, r"agrad\.scan or agrad\.fori_loop", reverse, place(X))
 
 
 def test_numbers_of_a_call(place: Any) -> None:
@@ -155,12 +155,7 @@ def test_numbers_of_a_call(place: Any) -> None:
 def peak(f: Function, x: Any) -> int:
     """Return the bytes that a call of a jitted function needs."""
     f(x)
-    tracemalloc.start()
-    try:
-        f(x)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return memory_of(f, x)[1]
 
 
 def test_memory_of_checkpoints() -> None:

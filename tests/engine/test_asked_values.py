@@ -159,10 +159,7 @@ def test_writes_into_numpys_arrays_name_what_can_hold_tensors(write: str, transf
         assert notes[0].startswith("`out` is a plain array, not a Tensor") and "agrad.stack" in notes[0]
 
 
-@pytest.mark.needs("torch")
-def test_numpys_function_of_another_librarys_constant_names_asarray() -> None:
-    import torch
-
+def test_numpys_function_of_another_librarys_constant_names_asarray(torch: Any) -> None:
     constant = torch.ones(3, 2)
     with pytest.raises(TypeError) as caught:
         agrad.grad(lambda x: agrad.sum(np.sum(constant, axis=0) * x))(torch.ones(2))

@@ -14,14 +14,8 @@ from refusals import fails
 
 import agrad
 from agrad.backends import load
-from agrad.errors import (
-    DetachError,
-    MixedBackendsError,
-    NotDifferentiableError,
-    OperandError,
-)
+from agrad.errors import DetachError, NotDifferentiableError, OperandError
 
-ARITHMETIC = ("add", "sub", "mul", "truediv", "pow")
 A, B = np.asarray([0.5, 1.5, 2.5]), np.asarray([2.0, 3.0, 0.5])
 
 
@@ -38,7 +32,7 @@ def apply(name: str, left: Any, right: Any, backend: str) -> Any:
     return getattr(operator, name)(left, right)
 
 
-@pytest.mark.parametrize("name", ARITHMETIC)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_operators_with_raw_arrays_and_numbers_on_either_side(name: str, backend: str, place: Any) -> None:
     """Also where the array library's own operator is asked first, as it stands on the left."""
     op: Callable[[Any, Any], Any] = getattr(operator, name)
@@ -101,11 +95,7 @@ def test_integer_operators(backend: str) -> None:
 
 def test_an_operand_that_agrad_does_not_know_may_answer_itself() -> None:
     class Other:
-        def __rmul__(self, left: Any) -> str:
-            return "mine"
-
-        def __radd__(self, left: Any) -> str:
-            return "mine"
+        __rmul__ = __radd__ = lambda self, left: "mine"
 
     x = leaf([1.0])
     assert x * Other() == "mine"
@@ -214,8 +204,6 @@ def test_attributes(backend: str) -> None:
     x = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=agrad.float32)
     assert (x.shape, x.ndim, x.size, x.dtype, x.backend) == ((2, 3), 2, 6, agrad.float32, backend)
     assert x.T.shape == x.mT.shape == (3, 2)
-    agrad.sum(x.T * agrad.asarray([[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]], dtype=agrad.float32)).backward()
-    assert_close(x.grad, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "gradient")
     assert x.__array_namespace__() is agrad
     assert x.__array_namespace__(api_version="2023.12") is agrad
 
@@ -263,10 +251,3 @@ def test_copies_of_leaves_and_constants(copied: Any, backend: str, place: Any) -
     assert_close(twin.grad, [3.0, 3.0], "the gradient of the copy, without the hook")
     assert_close(x.grad, [2.0, 4.0], "the gradient of the original")
     assert not copied(agrad.ones(2)).requires_grad
-
-
-def test_operations_of_two_libraries_in_setitem_and_getitem() -> None:
-    x = agrad.ones(3, backend="array_api_strict")
-    with pytest.raises(MixedBackendsError, match=r"[Mm]ove"):
-        x[0] = np.ones(())
-    fails(MixedBackendsError, r"[Mm]ove", lambda: agrad.ones(3)[agrad.asarray([0], backend="array_api_strict")])

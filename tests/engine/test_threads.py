@@ -4,14 +4,13 @@ import asyncio
 import contextvars
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 import pytest
 from checker import assert_close
+from jit_help import in_threads
 
 import agrad
 
@@ -29,18 +28,6 @@ def switch_often() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def at_once(work: Callable[[int], Any]) -> list[Any]:
-    """What each of some threads makes of its number, all starting together; an error in one is raised here."""
-    gate = threading.Barrier(WORKERS)
-
-    def start(i: int) -> Any:
-        gate.wait(timeout=60)
-        return work(i)
-
-    with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(start, range(WORKERS)))
-
-
 def test_backward_passes_into_shared_leaves_add_up() -> None:
     w = agrad.asarray(np.ones(50_000), requires_grad=True)  # long enough for additions to let other threads run
     rounds = 25
@@ -49,7 +36,7 @@ def test_backward_passes_into_shared_leaves_add_up() -> None:
         for _ in range(rounds):
             agrad.sum(w * float(i + 1)).backward()
 
-    at_once(work)
+    in_threads(work, WORKERS)
     assert_close(w.grad, np.full(50_000, rounds * sum(range(1, WORKERS + 1))), "the sum of all passes")
 
 
@@ -68,7 +55,7 @@ def test_backward_passes_through_one_graph_that_is_retained() -> None:
         for _ in range(rounds):
             loss.backward(retain_graph=True)
 
-    at_once(work)
+    in_threads(work, WORKERS)
     assert_close(w.grad, rounds * WORKERS * once, "the sum of all passes")
 
 
@@ -77,7 +64,7 @@ def test_first_calls_of_one_operation_at_once() -> None:
     for _ in range(20):
         fresh = agrad.elementwise("fresh", lambda g, x: 3 * g * x * x, forward=lambda xp, x, /: x**3)
         second = agrad.vmap(agrad.hessian(lambda x, f=fresh: agrad.sum(f(x))))
-        found = at_once(lambda i, f=second: f(np.full((2, 2), 1.0 + i)))
+        found = in_threads(lambda i, f=second: f(np.full((2, 2), 1.0 + i)), WORKERS)
         for i, matrices in enumerate(found):
             assert_close(matrices, np.stack([6.0 * (1 + i) * np.eye(2)] * 2), f"second derivatives in thread {i}")
 

@@ -28,10 +28,8 @@ def on_cupy() -> Iterator[None]:
 
 
 @pytest.fixture
-def launch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def launch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, cupy: Any) -> Callable[..., Any]:
     """Run a group on CuPy's arrays. With few blocks, three or the number given, each has several turns."""
-    import cupy
-
     for module in (cuda_source, cuda_rows):
         monkeypatch.setattr(module, "BLOCKS", getattr(request, "param", 3))
 

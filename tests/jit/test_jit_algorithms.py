@@ -219,10 +219,9 @@ def test_another_threads_products_are_not_timed(lt: Lt, called: Spied) -> None:
     assert used(called) == [0]
 
 
-def test_nothing_waits_in_a_capture(lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch) -> None:
-    import cuda_on_cpu
-    import cupy
-
+def test_nothing_waits_in_a_capture(
+    lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch, cuda_on_cpu: Any, cupy: Any
+) -> None:
     monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", "2")
     x, w = factors((4, 3), (3, 5))
     stream = cupy.cuda.Stream(non_blocking=True)
@@ -241,9 +240,7 @@ def test_nothing_waits_in_a_capture(lt: Lt, called: Spied, monkeypatch: pytest.M
     assert used(called) == [*EACH_TIMED, 2]
 
 
-def test_a_refusal_in_a_capture_is_not_remembered(lt: Lt, monkeypatch: pytest.MonkeyPatch) -> None:
-    import cupy
-
+def test_a_refusal_in_a_capture_is_not_remembered(lt: Lt, monkeypatch: pytest.MonkeyPatch, cupy: Any) -> None:
     monkeypatch.setenv("CUPY_ON_CPU_LT_IN_CAPTURE", "0")
     x, w = factors((4, 3), (3, 5))
     with cupy.cuda.Stream(non_blocking=True) as stream:
@@ -289,10 +286,8 @@ def test_where_all_fail_the_product_is_refused_unless_memory_is_short(
 
 
 def test_an_algorithm_without_memory_for_its_workspace_is_left_out(
-    lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch
+    lt: Lt, called: Spied, monkeypatch: pytest.MonkeyPatch, cupy: Any
 ) -> None:
-    import cupy
-
     monkeypatch.setenv("CUPY_ON_CPU_LT_FASTEST", "1")
     x, w = factors((4, 3), (3, 5))
     pool = cupy.cuda.MemoryPool()
@@ -305,9 +300,7 @@ def test_an_algorithm_without_memory_for_its_workspace_is_left_out(
     assert not lt.refused
 
 
-def test_the_device_waits_until_all_timed_launches_are_queued(lt: Lt) -> None:
-    import cuda_on_cpu
-
+def test_the_device_waits_until_all_timed_launches_are_queued(lt: Lt, cuda_on_cpu: Any) -> None:
     x, w = factors((4, 3), (3, 5))
     with timing():
         lt.attempt(x[1:], w)  # compiles the kernel

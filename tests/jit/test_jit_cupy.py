@@ -128,7 +128,6 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {
 """Functions whose group gives NumPy's numbers, and how many."""
 
 
-@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
 def test_numbers_are_numpys(name: str, launch: Callable[..., Any]) -> None:
@@ -169,7 +168,6 @@ def test_integers_as_in_numpy(dtype: str) -> None:
         np.testing.assert_array_equal(host(a), b)
 
 
-@pytest.mark.needs("cupy")
 def test_rules_as_cupys_kernels_compute_them(launch: Callable[..., Any]) -> None:
     kind = np.dtype(np.float64)
     g, y = (Variable((9,), kind, np.ndarray) for _ in range(2))
@@ -183,10 +181,7 @@ def test_rules_as_cupys_kernels_compute_them(launch: Callable[..., Any]) -> None
         np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
-@pytest.mark.needs("cuda_on_cpu")
-def test_a_group_is_one_launch_or_two_where_it_reduces(launch: Callable[..., Any]) -> None:
-    import cuda_on_cpu
-
+def test_a_group_is_one_launch_or_two_where_it_reduces(launch: Callable[..., Any], cuda_on_cpu: Any) -> None:
     x = draw("float32", 5, 1001)
     for function, kernels in ((lambda x: agrad.sin(x) * 2.0, ["group_4"]), (ends, ["group_4", "finish"])):
         (group,) = groups(program_of(function, x))
@@ -233,12 +228,9 @@ def scatter(shape: tuple[int, ...], parts: list[Any], indices: list[Any]) -> Ins
     return Instruction(PRIMITIVES["scatter_sum"], variables, {"indices": tuple(indices), "shape": shape}, (out,))
 
 
-@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize(("shape", "indices"), INDICES)
-def test_parts_are_added_at_their_positions(shape: tuple[int, ...], indices: list[Any], dtype: str) -> None:
-    import cupy
-
+def test_parts_are_added_at_their_positions(shape: tuple[int, ...], indices: list[Any], dtype: str, cupy: Any) -> None:
     rng = np.random.default_rng(0)
     parts = [(rng.normal(size=np.zeros(shape)[index].shape) * 9).astype(dtype) for index in indices]
     expected = np.zeros(shape, dtype)

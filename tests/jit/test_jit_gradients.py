@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import descent, function_of, network, same_steps
-from tensors import here
+from jit_help import descent, function_of, regression, same_steps
 from tensors import host as values
 
 import agrad
@@ -16,22 +15,12 @@ from agrad.kernels.numpy.blas import ROUTINES
 ROWS = 3
 
 
+MADE = {"SGD": lambda ps: optim.SGD(ps, lr=0.01, momentum=0.9), "Adam": lambda ps: optim.Adam(ps, lr=0.01)}
+
+
 def trained(zero: str, jitted: bool = True, kind: str = "SGD", rows: int = ROWS) -> Any:
     """Return a step, its parameters, and batches; ``zero`` says when gradients are forgotten."""
-    rng = np.random.default_rng(0)
-    model = network(80, 128, 3, scale=1 / 8)
-    parameters = list(model.parameters())
-    optimizer = optim.SGD(parameters, lr=0.01, momentum=0.9) if kind == "SGD" else optim.Adam(parameters, lr=0.01)
-    batches = [[here(rng.normal(size=(rows, n)).astype(np.float32)) for n in (80, 3)] for _ in range(4)]
-
-    def loss_of(x: Any, t: Any) -> Any:
-        if zero == "to zeros":
-            for p in parameters:
-                p.grad = agrad.zeros_like(p.detach())
-        return agrad.mean((model(x) - t) ** 2)
-
-    step = descent(optimizer, loss_of, zero)
-    return agrad.jit(step) if jitted else step, parameters, batches
+    return regression(80, 128, 3, rows=rows, make=MADE[kind], zero=zero, jitted=jitted)
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])

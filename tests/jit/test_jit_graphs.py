@@ -49,16 +49,9 @@ def test_training_in_graphs(optimizer: str, scheduled: bool) -> None:
     assert [s.captured for s in program.segments] == [True]
     assert not program.reasons
     assert program._captures <= 2
-
-
-def test_numbers_of_adam_are_computed_on_the_host_before_the_graph() -> None:
-    step, _ = mlp("adam")
-    fast = agrad.jit(step)
-    fast(*batch())
-    program = program_of(fast)
-    (update,) = [i for i in program.program.instructions if i.operation.flags]
-    assert len(update.operation.groups) == 4
-    assert len(program.pairs) == 3  # of all four parameters, which took the same steps
+    if optimizer == "adam":  # numbers of all four parameters, which took the same steps, are computed on the host
+        (update,) = [i for i in program.program.instructions if i.operation.flags]
+        assert len(update.operation.groups) == 4 and len(program.pairs) == 3
 
 
 def test_state_is_updated_in_place_and_no_array_of_the_caller_is_kept() -> None:
@@ -153,7 +146,7 @@ HELD: dict[str, tuple[Any, Callable[[int], Any], str, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_what_graphs_hold(name: str) -> None:
+def test_what_graphs_hold(name: str, cupy: Any) -> None:
     """All results are compared at the end: they are arrays of their own."""
     f, make, inside, between, found_out = HELD[name]
     fast, calls = agrad.jit(f), [make(k) for k in range(6)]
@@ -171,21 +164,11 @@ def test_what_graphs_hold(name: str) -> None:
     assert [i.name for i in program.reasons] == found_out
     assert code.count("could not be captured: ") == len(found_out)
     assert program._captures == 1
-
-
-def test_a_refused_capture_leaves_nothing_behind() -> None:
-    import cupy
-
-    fast = agrad.jit(lambda x: agrad.linalg.inv(agrad.sin(x) * 2.0) * 3.0)
-    x = draw("float64", 3, 3)
-    for _ in range(3):
-        fast(x)
-    assert not cupy.cuda.get_current_stream().is_capturing()
-    assert not program_of(fast)._streams.stream.is_capturing()
+    # a capture that was refused leaves nothing behind: this copies from the host, and calls a library
     stream = cupy.cuda.get_current_stream()
-    assert stream.ptr == 0
-    y = cupy.asarray(np.arange(6.0))  # copies from the host, and a library
-    assert float((y.reshape(2, 3) @ y[:3]).sum()) == 19.0
+    assert not stream.is_capturing() and not program._streams.stream.is_capturing()
+    y = cupy.asarray(np.arange(6.0))
+    assert stream.ptr == 0 and float((y.reshape(2, 3) @ y[:3]).sum()) == 19.0
 
 
 def test_a_users_operation_is_called_each_time() -> None:
@@ -269,10 +252,8 @@ ROWS = [case for case in DIFFERENTIABLE if not case.slow and "mask" not in case.
 
 @each(ROWS[::151])
 @pytest.mark.filterwarnings("ignore:var.*degrees of freedom:UserWarning")
-def test_rows_in_graphs(case: Case) -> None:
+def test_rows_in_graphs(case: Case, cupy: Any) -> None:
     """Each row forward and backward, captured and replayed, on arrays that lie elsewhere each time."""
-    import cupy
-
     f, xs = case.problem(cupy.asarray)
 
     def chain(*xs: Any) -> Any:
@@ -310,19 +291,11 @@ def test_few_launches_and_large_results_are_no_graph(monkeypatch: pytest.MonkeyP
         assert sum(s.captured for s in program_of(fast).segments) == graphs_of, (f, size)
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        ((2, 3, 4), (4, 5)),
-        ((2, 3, 4), (2, 4, 5)),
-        ((3, 1, 2, 4), (2, 4, 5)),
-        ((2, 4), (3, 4, 5)),
-        ((2, 0, 4), (2, 4, 5)),
-    ],
-)
-def test_products_of_batches_are_in_graphs(left: tuple[int, ...], right: tuple[int, ...]) -> None:
-    import cupy
+BATCHES = {(2, 3, 4): (4, 5), (3, 2, 4): (3, 4, 5), (3, 1, 2, 4): (2, 4, 5), (2, 4): (3, 4, 5), (2, 0, 4): (2, 4, 5)}
 
+
+@pytest.mark.parametrize(("left", "right"), BATCHES.items())
+def test_products_of_batches_are_in_graphs(left: tuple[int, ...], right: tuple[int, ...], cupy: Any) -> None:
     def f(x: Any, w: Any) -> Any:
         return (
             x @ w,
@@ -339,9 +312,7 @@ def test_products_of_batches_are_in_graphs(left: tuple[int, ...], right: tuple[i
             assert not between
 
 
-def test_a_branch_that_returned_its_operand_in_the_capture_may_be_left() -> None:
-    import cupy
-
+def test_a_branch_that_returned_its_operand_in_the_capture_may_be_left(cupy: Any) -> None:
     def f(x: Any, w: Any) -> Any:
         y = agrad.cond(agrad.sum(x) > 0, lambda: w, lambda: w * 2.0)
         return x, y, agrad.exp(agrad.sin(y) * x)

@@ -74,14 +74,15 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
+def and_more(f: Function) -> Function:
+    """Return a function of a loop and of operations that a graph holds."""
+    return lambda *args: (f(*args), agrad.sin(agrad.sort(args[1])) + agrad.cumulative_sum(args[1]))
+
+
 @pytest.mark.parametrize("length", [1, 5])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_loops_in_one_graph(name: str, length: int) -> None:
-    f = FUNCTIONS[name]
-
-    def lots(*args: Any) -> Any:  # enough that it is a graph at any length
-        return f(*args), agrad.sin(agrad.sort(args[1])) + agrad.cumulative_sum(args[1])
-
+    lots = and_more(FUNCTIONS[name])  # enough that it is a graph at any length
     fast, held = agrad.jit(lots), []
     for k in range(6):
         given = drawn(k, length)
@@ -92,7 +93,7 @@ def test_loops_in_one_graph(name: str, length: int) -> None:
 
 
 def test_a_loop_without_steps() -> None:
-    fast = agrad.jit(lambda *args: (recurrent(*args), agrad.sin(agrad.sort(args[1]))))
+    fast = agrad.jit(and_more(recurrent))
     for k in range(4):
         given = drawn(k, 0)
         (last, ys), _ = fast(*given)
@@ -129,8 +130,7 @@ def test_a_step_of_training_is_one_graph() -> None:
     assert [s.captured for s in program_of(fast).segments] == [True]
 
 
-def test_a_replay_launches_no_kernel_a_step() -> None:
-    cuda_on_cpu = pytest.importorskip("cuda_on_cpu")
+def test_a_replay_launches_no_kernel_a_step(cuda_on_cpu: Any) -> None:
     asked = []
     for length in (3, 9):
         _, _, fast = trained(True, length=length)
@@ -145,9 +145,7 @@ def test_a_replay_launches_no_kernel_a_step() -> None:
     assert asked[0][0] <= 2
 
 
-def test_kernels_write_rows_where_they_belong() -> None:
-    cuda_on_cpu = pytest.importorskip("cuda_on_cpu")
-
+def test_kernels_write_rows_where_they_belong(cuda_on_cpu: Any) -> None:
     def f(start: Any, rows: Any) -> Any:
         def step(h: Any, row: Any) -> Any:
             after = agrad.sin(h) * row + 1.0
@@ -169,9 +167,7 @@ def test_kernels_write_rows_where_they_belong() -> None:
 
 
 def test_a_carry_that_is_donated() -> None:
-    def f(w: Any, start: Any, rows: Any) -> Any:
-        return recurrent(w, start, rows)[0], agrad.sort(start) + agrad.cumulative_sum(start)
-
+    f = and_more(lambda *args: recurrent(*args)[0])
     fast = agrad.jit(f, donate_argnums=(1,))
     w, start, rows = drawn(0, 5)
     right = start.copy()
@@ -179,11 +175,6 @@ def test_a_carry_that_is_donated() -> None:
         start, _ = fast(w, start, rows)
         right, _ = f(w, right, rows)
         close(start, right, rtol=1e-10)
-
-
-def and_more(f: Function) -> Function:
-    """Return a function of a loop and of operations that a graph holds."""
-    return lambda *args: (f(*args), agrad.sin(agrad.sort(args[1])) + agrad.cumulative_sum(args[1]))
 
 
 def test_long_loops_stay_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,9 +192,7 @@ def test_a_body_that_cupy_refuses_runs_between_graphs_and_says_why(monkeypatch: 
     assert [i.name for i in program_of(fast).reasons] == ["scan"]
 
 
-def test_memory_of_arrays_without_a_later_use_is_used_again_in_a_graph() -> None:
-    import cupy
-
+def test_memory_of_arrays_without_a_later_use_is_used_again_in_a_graph(cupy: Any) -> None:
     def used(count: int) -> int:
         x = cupy.arange(1 << 16, dtype=float)
 
@@ -221,9 +210,7 @@ def test_memory_of_arrays_without_a_later_use_is_used_again_in_a_graph() -> None
     assert used(12) <= used(3)
 
 
-def test_memory_of_temporaries_does_not_grow_with_the_steps() -> None:
-    import cupy
-
+def test_memory_of_temporaries_does_not_grow_with_the_steps(cupy: Any) -> None:
     def used(length: int) -> int:
         x, rows = cupy.ones((1 << 16,)), cupy.ones((length,))
 

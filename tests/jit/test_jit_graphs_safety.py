@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,7 @@ pytestmark = [pytest.mark.needs("cupy"), pytest.mark.usefixtures("small_graphs",
 # ------------------------------------------------------------------ streams, threads, memory, errors
 
 
-def test_a_program_captured_on_one_stream_runs_on_another() -> None:
-    import cupy
-
+def test_a_program_captured_on_one_stream_runs_on_another(cupy: Any) -> None:
     step, _ = mlp()
     expected = [step(*batch(k)).item() for k in range(6)]
     step, _ = mlp()
@@ -39,9 +38,7 @@ def test_a_program_captured_on_one_stream_runs_on_another() -> None:
     assert program_of(fast)._captures <= 2
 
 
-def test_inside_a_capture_of_the_users_a_program_runs_plainly() -> None:
-    import cupy
-
+def test_inside_a_capture_of_the_users_a_program_runs_plainly(cupy: Any) -> None:
     fast = agrad.jit(lambda x, rate: agrad.sin(x) * rate)
     x = draw("float64", 5)
     for _ in range(3):
@@ -59,9 +56,7 @@ def test_inside_a_capture_of_the_users_a_program_runs_plainly() -> None:
     np.testing.assert_allclose(host(y), np.sin(host(x)) * 3, rtol=1e-13)
 
 
-def test_threads_may_share_a_program() -> None:
-    import cupy
-
+def test_threads_may_share_a_program(cupy: Any) -> None:
     fast = agrad.jit(lambda x: agrad.sum(agrad.sin(x) * 2.0, axis=0))
 
     def work(k: int) -> None:
@@ -135,24 +130,13 @@ def check_sums(fast: Any, x: Any) -> None:
 
 def in_thread(work: Callable[[], Any]) -> list[str]:
     """Do some work in a thread; return the error."""
-    found: list[str] = []
-
-    def run() -> None:
-        try:
-            work()
-        except Exception as error:
-            found.append(str(error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    return found
+    with ThreadPoolExecutor(1) as pool:
+        error = pool.submit(work).exception()
+    return [] if error is None else [str(error)]
 
 
 @pytest.mark.parametrize("times", [1, 3, 100])
-def test_a_thread_that_waits_for_the_device_keeps_nothing_out_of_graphs(spoilt: Spoil, times: int) -> None:
-    import cupy
-
+def test_a_thread_that_waits_for_the_device_keeps_nothing_out_of_graphs(spoilt: Spoil, times: int, cupy: Any) -> None:
     errors: list[str] = []
     fast, x = spoilt(lambda: errors.extend(in_thread(cupy.cuda.Device().synchronize)), times)
     for _ in range(3):
@@ -169,11 +153,9 @@ def test_a_thread_that_waits_for_the_device_keeps_nothing_out_of_graphs(spoilt: 
 
 
 def test_captures_that_are_spoilt_here_and_there_leave_one_call_without_graphs(
-    spoilt: Spoil, monkeypatch: pytest.MonkeyPatch
+    spoilt: Spoil, monkeypatch: pytest.MonkeyPatch, cupy: Any
 ) -> None:
     monkeypatch.setattr(graphs, "SPOILT", 100)
-    import cupy
-
     fast, x = spoilt(lambda: in_thread(cupy.cuda.Device().synchronize) and None, graphs.TRIES)
     check_sums(fast, x)
     program = program_of(fast)
@@ -265,9 +247,7 @@ def test_without_memory_for_graphs_a_program_runs_without(scarce: Callable[[int]
     assert program_of(fast).given_up.startswith("OutOfMemoryError: ") or more > 0
 
 
-def test_memory_does_not_grow_and_is_given_back() -> None:
-    import cupy
-
+def test_memory_does_not_grow_and_is_given_back(cupy: Any) -> None:
     pool = cupy.get_default_memory_pool()
     gc.collect()
     pool.free_all_blocks()
@@ -293,9 +273,7 @@ def test_memory_does_not_grow_and_is_given_back() -> None:
     assert pool.used_bytes() == start
 
 
-def test_programs_that_are_dropped_leave_no_memory_behind() -> None:
-    import cupy
-
+def test_programs_that_are_dropped_leave_no_memory_behind(cupy: Any) -> None:
     def run() -> int:
         fast = agrad.jit(lambda x: agrad.sum(agrad.floor_divide(agrad.sin(x) * 2.0, 0.3), axis=0))
         for _ in range(3):

@@ -102,12 +102,9 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_jitted_programs_compute_what_eager_ones_do(name: str, dtype: str) -> None:
-    import cupy
-
+def test_jitted_programs_compute_what_eager_ones_do(name: str, dtype: str, cupy: Any) -> None:
     rng = np.random.default_rng(4)
     digits = 1e-4 if dtype == "float32" else 1e-12
     calls = [(cupy.asarray(rng.normal(size=(3, 4, 6)).astype(dtype)),) for _ in range(4)]
@@ -146,11 +143,10 @@ CONVOLUTIONS = [
 ]
 
 
-@pytest.mark.needs("cupy")
 @pytest.mark.parametrize(("x", "w", "options"), CONVOLUTIONS)
-def test_convolutions_and_their_derivatives(x: tuple[int, ...], w: tuple[int, ...], options: dict[str, Any]) -> None:
-    import cupy
-
+def test_convolutions_and_their_derivatives(
+    x: tuple[int, ...], w: tuple[int, ...], options: dict[str, Any], cupy: Any
+) -> None:
     convolve = {3: functional.conv1d, 4: functional.conv2d, 5: functional.conv3d}[len(x)]
     back = {3: functional.conv_transpose1d, 4: functional.conv_transpose2d, 5: functional.conv_transpose3d}[len(x)]
 
@@ -190,9 +186,7 @@ def kernels_of(function: Function, *given: Any) -> list[str]:
         (agrad.grad(attended), (3, 4, 6), 12),
     ],
 )
-def test_kernels_of_a_replay(function: Function, shape: tuple[int, ...], most: int) -> None:
-    import cupy
-
+def test_kernels_of_a_replay(function: Function, shape: tuple[int, ...], most: int, cupy: Any) -> None:
     found = kernels_of(function, cupy.asarray(draw("float32", *shape)))
     assert 1 <= len(found) <= most and not [name for name in found if "copy" in name or "scatter" in name]
 

@@ -7,7 +7,6 @@ import queue
 import re
 import signal
 import threading
-import tracemalloc
 import warnings
 import weakref
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close
-from jit_help import descent
+from jit_help import descent, memory_of
 from refusals import fails
 
 import agrad
@@ -175,15 +174,6 @@ def test_a_fork_inside_a_function_that_is_traced() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pids.get(), 0)[1]) == 0
 
 
-def peak(call: Callable[[], Any]) -> int:
-    """Return the most bytes that a call holds beyond those that are held before it."""
-    gc.collect()
-    before = tracemalloc.get_traced_memory()[0]
-    tracemalloc.reset_peak()
-    call()
-    return tracemalloc.get_traced_memory()[1] - before
-
-
 def chain(x: Any) -> Any:
     for _ in range(20):
         x = agrad.sin(x) * 1.01
@@ -194,22 +184,14 @@ def chain(x: Any) -> Any:
 def test_a_first_call_needs_no_more_memory_than_later_ones(f: Any) -> None:
     """A trace computes the shapes of large arrays, not their values."""
     jitted, x = agrad.jit(f), np.linspace(0.0, 1.0, 2 * LARGE)
-    tracemalloc.start()
-    try:
-        first = peak(lambda: jitted(x))
-        held = tracemalloc.get_traced_memory()[0]
-        assert first < 1.3 * (held + peak(lambda: jitted(x)))
-    finally:
-        tracemalloc.stop()
+    held, first = memory_of(jitted, x)
+    assert first < 1.3 * (held + memory_of(jitted, x)[1])
     assert_close(jitted(x), f(x), "result", 1e-12)
-
-
-def multiplications(x: Any, w: Any) -> Any:
-    return agrad.sum(agrad.nn.functional.linear(agrad.matmul(x, w).T, w, w[0]) ** 2)
 
 
 def test_a_first_call_multiplies_no_large_matrices(monkeypatch: Any) -> None:
     """The trace multiplies one element of each, in any layout. The program is right."""
+    gradient = agrad.grad(lambda x, w: agrad.sum(nn.functional.linear(agrad.matmul(x, w).T, w, w[0]) ** 2))
     x, w = np.linspace(0.0, 1.0, 400 * 400).reshape(400, 400).T, np.linspace(-1.0, 1.0, 400 * 400).reshape(400, 400)
     found: set[int] = set()
     sketch = Operation.sketch
@@ -220,10 +202,10 @@ def test_a_first_call_multiplies_no_large_matrices(monkeypatch: Any) -> None:
         return sketch(operation, args, settings)
 
     monkeypatch.setattr(Operation, "sketch", noting)
-    agrad.jit(agrad.grad(multiplications)).lower(x, w)
+    agrad.jit(gradient).lower(x, w)
     assert found == {1}
     monkeypatch.undo()
-    assert_close(agrad.jit(agrad.grad(multiplications))(x, w), agrad.grad(multiplications)(x, w), "gradient", 1e-9)
+    assert_close(agrad.jit(gradient)(x, w), gradient(x, w), "gradient", 1e-9)
 
 
 @pytest.mark.parametrize("f", [agrad.matmul, agrad.add, lambda a, b: agrad.nn.functional.linear(a, a.T, b[0])])

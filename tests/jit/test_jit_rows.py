@@ -113,7 +113,6 @@ def laid(x: np.ndarray, how: str) -> Any:
 LAYOUTS = ["in order", "in Fortran's order", "a part", "backwards", "not aligned"]
 
 
-@pytest.mark.needs("cupy")
 @pytest.mark.parametrize("launch", [1, 3, 1024], indirect=True)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", [*CASES, *ELEMENTWISE])
@@ -137,7 +136,6 @@ def test_kernels_compute_what_numpy_does(launch: Function, case: str, dtype: str
                 np.testing.assert_allclose(a, np.asarray(b), rtol=digits, atol=digits, err_msg=how)
 
 
-@pytest.mark.needs("cupy")
 def test_nan_passes_as_in_numpy(launch: Function) -> None:
     x = np.array([[1.0, np.nan, 2.0], [np.inf, -np.inf, 0.0], [-np.inf] * 3, [0.0, -1.0, -2.0]])
     with np.errstate(all="ignore"):
@@ -147,7 +145,6 @@ def test_nan_passes_as_in_numpy(launch: Function) -> None:
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-12)
 
 
-@pytest.mark.needs("cupy")
 def test_sums_do_not_depend_on_the_run(launch: Function) -> None:
     x, w = draw("float32", 300, 24), draw("float32", 24)
     for group in groups(program_of(totals, x, w)):
@@ -156,10 +153,7 @@ def test_sums_do_not_depend_on_the_run(launch: Function) -> None:
             np.testing.assert_array_equal(got, again)
 
 
-@pytest.mark.needs("cupy")
-def test_arrays_without_elements_and_indices_of_64_bits() -> None:
-    import cupy
-
+def test_arrays_without_elements_and_indices_of_64_bits(cupy: Any) -> None:
     def f(x: Any, w: Any, b: Any) -> Any:
         return agrad.sin(layer_norm(x, w, b)) * 2.0
 
@@ -175,10 +169,7 @@ def test_arrays_without_elements_and_indices_of_64_bits() -> None:
     assert "(long long)blockIdx.x" in cuda_rows.RowSource(group, far).text()
 
 
-@pytest.mark.needs("cuda_on_cpu")
-def test_layer_norm_is_one_kernel_and_its_gradient_two() -> None:
-    import cuda_on_cpu
-
+def test_layer_norm_is_one_kernel_and_its_gradient_two(cuda_on_cpu: Any) -> None:
     for function, count in ((layer_norm, 1), (agrad.grad(loss, argnums=(0, 1, 2)), 2)):
         fast = agrad.jit(function)
         given = [laid(x, "in order") for x in normed("float32", 300, 32)]

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jit_help import close, same_training
+from jit_help import same_training
+from modes import check_same
 from refusals import fails
 
 import agrad
@@ -52,10 +53,8 @@ def trained(make: Any, drop: float = 0.0) -> Any:
 
 
 @pytest.mark.parametrize("drop", [0.0, 0.5])
-def test_a_training_step_is_one_graph(graphs: list[Any], drop: float) -> None:
+def test_a_training_step_is_one_graph(graphs: list[Any], drop: float, torch: Any) -> None:
     """Random numbers of a counted key are drawn before it."""
-    import torch
-
     jitted = trained(lambda p: optim.SGD(p, lr=lambda step: 0.1 * 0.7**step, momentum=0.9), drop)
     (graph,) = graphs
     assert "aten.mm" in graph.code
@@ -70,18 +69,13 @@ def test_what_pytorch_compiles_computes_the_same() -> None:
 
 
 def test_derivatives_of_a_compiled_function(graphs: list[Any]) -> None:
-    def f(x: Any) -> Any:
-        return agrad.sum(agrad.tanh(x) ** 3)
-
-    jitted, x = agrad.jit(f, torch_compile=True), array(4, 3)
-    for g in (agrad.grad, lambda h: agrad.grad(lambda y: agrad.sum(agrad.sin(agrad.grad(h)(y))))):
-        close(g(jitted)(x), g(f)(x), rtol=1e-5, atol=1e-6)
+    f = lambda x: agrad.sum(agrad.tanh(x) ** 3)  # noqa: E731
+    modes = ("gradient", "reverse over reverse")
+    check_same(agrad.jit(f, torch_compile=True), f, (array(4, 3),), modes, 1e-5)
     assert graphs
 
 
-def test_numbers_do_not_widen_results_and_may_change_their_kind(graphs: list[Any]) -> None:
-    import torch
-
+def test_numbers_do_not_widen_results_and_may_change_their_kind(graphs: list[Any], torch: Any) -> None:
     jitted = agrad.jit(lambda x, y, a: (x * a, y * a + 1, agrad.sum(x) * a, a * 2), torch_compile=True)
     x, y = array(3), torch.tensor(2.0)
     for a in (0.3, 0.5, 2.0):
@@ -122,9 +116,7 @@ def test_what_is_not_compiled_says_so_once_and_runs(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(jitted(array(4)), array(4) * 2)
 
 
-def test_an_error_of_the_program_is_its_own(graphs: list[Any]) -> None:
-    import torch
-
+def test_an_error_of_the_program_is_its_own(graphs: list[Any], torch: Any) -> None:
     jitted = agrad.jit(agrad.linalg.cholesky, torch_compile=True)
     good = torch.eye(3)
     fails(torch.linalg.LinAlgError, "positive-definite", jitted, -good)

@@ -87,9 +87,7 @@ def test_two_steps_in_one_call_stay_in_order() -> None:
     same_steps(made, count=5)
 
 
-def test_a_parameter_in_another_order_of_memory() -> None:
-    import cupy
-
+def test_a_parameter_in_another_order_of_memory(cupy: Any) -> None:
     found = []
     for jit in (False, True):
         leaves = parameters(("float64",), SHAPES)
@@ -126,9 +124,7 @@ def made_here(where: Any, p: Any, q: Any, x: Any, donate: Any) -> Any:
 
 
 @pytest.mark.parametrize("update", [element_of_itself, element_read_before, other_shape, made_here])
-def test_what_an_update_overwrites_is_read_before(update: Callable[..., Any]) -> None:
-    import cupy
-
+def test_what_an_update_overwrites_is_read_before(update: Callable[..., Any], cupy: Any) -> None:
     found: list[list[Any]] = []
     for wrap in (lambda f: f, agrad.jit):
         rng = np.random.default_rng(3)
@@ -148,10 +144,8 @@ def test_what_an_update_overwrites_is_read_before(update: Callable[..., Any]) ->
     close(*found)
 
 
-def test_groups_that_overwrite_what_others_read_are_no_joint_one() -> None:
+def test_groups_that_overwrite_what_others_read_are_no_joint_one(cupy: Any) -> None:
     """Blocks run in any order: that of the emulated device would not show it."""
-    import cupy
-
     p, q = (agrad.asarray(cupy.ones(shape), requires_grad=True) for shape in ((4, 2), (8,)))
 
     @agrad.jit

@@ -154,28 +154,6 @@ def test_a_guarded_rule(name: str, part: str, dtype: Any) -> None:
         assert not kernel.when(*wrong, *rest)
 
 
-def chain(x: Any, w: Any, keep: Any) -> Any:
-    y = agrad.tanh(x) * agrad.sigmoid(x) + agrad.exp(x) / (x * x)
-    return agrad.sum(agrad.where(keep, y, 0.0) @ w) + agrad.sum(agrad.where(keep, x, 1.0) @ w * w)
-
-
-@pytest.mark.needs("cupy")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_gradients_behind_masks_are_those_of_numpy(dtype: Any) -> None:
-    x = RNG.normal(size=(4, 4)).astype(dtype)
-    x[1, :3], x[3, 3] = [0.0, np.inf, np.nan], -np.inf
-    w, keep = RNG.normal(size=(4, 4)).astype(dtype), np.isfinite(x) & (x != 0)
-    keep[2, 2] = False
-    right = agrad.grad(chain, argnums=(0, 1))(x, w, keep)
-    assert np.isfinite(right[0]).all()
-    found = agrad.grad(chain, argnums=(0, 1))(place(x), place(w), place(keep))
-    jitted = agrad.jit(agrad.grad(chain, argnums=(0, 1)))(place(x), place(w), place(keep))
-    for a, b, c in zip(found, jitted, right, strict=True):
-        for mine in (a, b):
-            np.testing.assert_allclose(host(mine), c, rtol=100 * np.finfo(dtype).eps, atol=100 * np.finfo(dtype).eps)
-
-
 POOLS = [
     ((7,), (3,), (1,), (1,)), ((2, 9), (2,), (2,), (3,)), ((2, 3, 6, 8), (2, 2), (2, 2), (1, 1)),
     ((1, 7, 9), (3, 2), (2, 1), (1, 2)), ((2, 5, 4, 6), (3, 2, 2), (1, 2, 3), (1, 1, 2)), ((3, 5), (5,), (1,), (1,)),

@@ -17,15 +17,8 @@ def slopes(f: Any, values: Any, dtype: Any = agrad.float64) -> list[np.ndarray]:
     """The gradient of the sum of ``f``, imperative and functional, and by forward mode for each element."""
     x = leaf(values, dtype)
     agrad.sum(f(x)).backward()
-    by_grad = agrad.grad(lambda x: agrad.sum(f(x)))(x.raw)
-    data = host(x)
-    columns = []
-    for i in range(data.size):
-        unit = np.zeros(data.size, data.dtype)
-        unit[i] = 1
-        t = agrad.asarray(unit.reshape(data.shape).tolist(), dtype=dtype)
-        columns.append(host(agrad.jvp(lambda x: agrad.sum(f(x)), (x.detach(),), (t,))[1]).item())
-    return [host(x.grad), host(by_grad), np.asarray(columns).reshape(data.shape)]
+    total = lambda x: agrad.sum(f(x))  # noqa: E731
+    return [host(x.grad), host(agrad.grad(total)(x.raw)), host(agrad.jacfwd(total, chunk_size=1)(x.raw))]
 
 
 def curvatures(f: Any, values: Any) -> list[np.ndarray]:
@@ -103,10 +96,8 @@ EDGE = [2.0, 0.0, -1.0]
 LOG, LOG_TWICE = [0.5, 0, 0], [-0.25, 0, 0]
 SLOPES: dict[str, tuple[Any, ...]] = {
     # ties share evenly; those in sort keep their order
-    "abs": (agrad.abs, [0.0, -2.0, 3.0], [0.0, -1.0, 1.0], [0, 0, 0]),
     "max of an axis": (lambda x: agrad.max(x, axis=1), [[2.0, 2.0], [1.0, 4.0]], [[0.5, 0.5], [0, 1]]),
     "maximum of a number": (lambda x: agrad.maximum(x, 2.0), [1.0, 2.0, 3.0], [0, 0.5, 1]),
-    "minimum of a number": (lambda x: agrad.minimum(2.0, x), [1.0, 2.0, 3.0], [1, 0.5, 0]),
     "maximum of itself": (lambda x: agrad.maximum(x, x), [1.0, 2.0], [1, 1]),
     "clip": (lambda x: agrad.clip(x, 0.0, 1.0), [-1.0, 0.0, 0.5, 1.0, 2.0], [0, 0.5, 1, 0.5, 0]),
     "sort": (_weighted, [2.0, 1.0, 2.0, 1.0], [30.0, 10.0, 40.0, 20.0]),
@@ -117,8 +108,6 @@ SLOPES: dict[str, tuple[Any, ...]] = {
     "zeros ** p": (lambda p: agrad.zeros(2, dtype=agrad.float64) ** p, [2.0, 0.5], [0, 0]),
     "0.0 ** p": (lambda p: 0.0**p, [2.0, 0.5], [0, 0]),
     "prod of two zeros": (agrad.prod, [2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 2.0, 2.0]),
-    "logsumexp": (agrad.logsumexp, [1000.0, 1000.0], [0.5, 0.5]),
-    "sigmoid": (agrad.sigmoid, [-800.0, 800.0, 0.0], [0.0, 0.0, 0.25]),
     "log_softmax": (lambda x: agrad.log_softmax(x)[0], [-1000.0, 1000.0], [1.0, -1.0]),
     # the unused branch of where never poisons
     "log": (lambda x: agrad.where(x > 0, agrad.log(x), 0.0), EDGE, LOG, LOG_TWICE),
@@ -228,19 +217,6 @@ def test_casting_between_precisions(backend: str) -> None:
     f = agrad.grad(lambda x: agrad.sum(agrad.astype(x, agrad.float32) ** 3))
     assert_close(agrad.grad(lambda x: agrad.sum(f(x)))(x.raw), [0.6, 1.2], "second order", 1e-6)
     assert not agrad.astype(x, agrad.int64).requires_grad
-
-
-@pytest.mark.parametrize(("values", "dtype"), [([1, 2], "int64|int32"), ([True, False], "bool")])
-def test_integers_and_booleans_to_differentiate(values: list[int], dtype: str, backend: str) -> None:
-    i = agrad.asarray(values)
-    for ask in (
-        lambda: agrad.grad(agrad.sum)(i),
-        lambda: agrad.grad(agrad.sum)(i.raw),
-        lambda: agrad.vjp(agrad.sum, i),
-        lambda: agrad.jvp(agrad.sum, (i,), (i,)),
-        lambda: agrad.asarray(i, requires_grad=True),
-    ):
-        fails(DtypeError, rf"({dtype}).*Cast", ask)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:var.*degrees of freedom:UserWarning")

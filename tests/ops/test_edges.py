@@ -19,12 +19,6 @@ def placed(place: Any, values: Any, dtype: str = "float64") -> Any:
     return place(np.asarray(values, dtype=kind))
 
 
-def columns(f: Any, x: Any) -> np.ndarray:
-    """The derivative of a real result by each element of a real ``x``, by forward mode."""
-    units = np.eye(host(x).size, dtype=host(x).dtype).reshape(-1, *x.shape)
-    return np.stack([host(agrad.jvp(f, (x,), (agrad.asarray(u.tolist(), dtype=x.dtype).raw,))[1]) for u in units])
-
-
 # ---------------------------------------------------------------- variances of complex numbers
 
 Z = np.asarray([1 + 2j, -0.5 + 1j, 3 - 1j])
@@ -139,17 +133,16 @@ def rebuilt_by_svd(x: Any, weights: Any) -> Any:
     return agrad.sum(agrad.matmul(u * s, vh) * weights)
 
 
-def _eig_vectors(x: Any, weights: Any) -> Any:
-    return agrad.real(agrad.sum(agrad.linalg.eig(x)[1] ** 2))
-
-
 DEGENERATE: dict[str, Any] = {
     "eigh": (rebuilt_by_eigh, [np.eye(3), np.diag([1.0, 2.0, 2.0])]),
     "svd": (
         rebuilt_by_svd,
         [np.eye(3), np.diag([1.0, 2.0, 2.0]), np.zeros((3, 2)), np.asarray([[1.0, 0], [0, 0], [0, 0]])],
     ),
-    "eig": (_eig_vectors, [np.eye(3), np.diag([1.0, 2.0, 2.0])]),
+    "eig": (
+        lambda x, weights: agrad.real(agrad.sum(agrad.linalg.eig(x)[1] ** 2)),
+        [np.eye(3), np.diag([1.0, 2.0, 2.0])],
+    ),
 }
 
 
@@ -228,7 +221,6 @@ def test_least_squares_with_equal_singular_values() -> None:
 SLOPES: dict[str, tuple[Any, Any, Any]] = {
     "std of one element": (agrad.std, [3.0], [0]),
     "std of rows": (lambda x: agrad.sum(agrad.std(x, axis=1)), [[1.0, 1.0], [0.0, 2.0]], [[0, 0], [-0.5, 0.5]]),
-    "nextafter": (lambda x: agrad.sum(agrad.nextafter(x, agrad.ones_like(x))), [0.5, 1.0, 7.0], [1, 1, 1]),
     "norm of order -1": (lambda x: agrad.linalg.vector_norm(x, ord=-1), [0.0, 1.0, 2.0], [0, 0, 0]),
     "norm of order -2": (lambda x: agrad.linalg.vector_norm(x, ord=-2), [1.0, 0.0, -2.0], [0, 0, 0]),
     "norm of order -1 without a 0": (lambda x: agrad.linalg.vector_norm(x, ord=-1), [1.0, -1.0], [0.25, -0.25]),
@@ -247,7 +239,7 @@ def test_first_derivatives_at_edges(label: str, dtype: str, place: Any) -> None:
         expected = [1, -float(np.floor_divide(np.float32(1), np.float32(0.1)))]
     x = placed(place, at, dtype)
     relative = 1e-6 if dtype == "float32" else 1e-14
-    for found in (agrad.grad(f)(x), agrad.jit(agrad.grad(f))(x), columns(f, x).reshape(x.shape)):
+    for found in (agrad.grad(f)(x), agrad.jit(agrad.grad(f))(x), agrad.jacfwd(f, chunk_size=1)(x)):
         np.testing.assert_allclose(host(found), expected, rtol=relative, atol=relative)
     members = agrad.vmap(agrad.grad(f))(agrad.stack([agrad.asarray(x), agrad.asarray(x)]))
     np.testing.assert_allclose(host(members)[1], expected, rtol=relative, atol=relative)

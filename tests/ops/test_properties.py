@@ -107,39 +107,3 @@ def test_broadcasting_is_undone(backend: str, data: Any) -> None:
         expected = np.sum(np.sum(spread, axis=tuple(kept), keepdims=True), axis=tuple(range(lead)))
         got = host(found)
         assert_close(got, expected if got.dtype.kind == "c" else expected.real, "gradient", 1e-5)
-
-
-@quick
-@given(data=st.data())
-def test_reductions_over_any_axes(backend: str, data: Any) -> None:
-    xps = strategies()
-    x = data.draw(tensors(xps.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3)))
-    axis = data.draw(st.none() | xps.valid_tuple_axes(x.ndim))
-    how = {"axis": axis, "keepdims": data.draw(st.booleans())}
-    mean = agrad.grad(lambda x: agrad.sum(agrad.mean(x, **how)))(x)
-    members = np.size(np.mean(host(x), **how))
-    assert_close(mean, np.full(x.shape, members / x.size), "gradient of the mean", 1e-6)
-    greatest = agrad.grad(lambda x: agrad.sum(agrad.max(x, **how)))(x)
-    chosen = host(x) == np.max(host(x), axis=axis, keepdims=True)
-    assert_close(greatest, chosen / np.sum(chosen, axis=axis, keepdims=True), "gradient of the greatest", 1e-6)
-
-
-REARRANGED: dict[str, Any] = {
-    "reshape": lambda x, data: agrad.reshape(x, (-1,)) if x.size else x,
-    "permute_dims": lambda x, data: agrad.permute_dims(x, tuple(data.draw(st.permutations(range(x.ndim))))),
-    "flip": lambda x, data: agrad.flip(x, axis=data.draw(st.none() | strategies().valid_tuple_axes(x.ndim))),
-    "roll": lambda x, data: agrad.roll(x, data.draw(st.integers(-4, 4))),
-    "expand_dims": lambda x, data: agrad.expand_dims(x, axis=data.draw(st.integers(-x.ndim - 1, x.ndim))),
-    "sort": lambda x, data: agrad.sort(x, axis=data.draw(st.integers(-x.ndim, x.ndim - 1))) if x.ndim else x,
-}
-
-
-@pytest.mark.parametrize("name", REARRANGED)
-@quick
-@given(data=st.data())
-def test_what_only_moves_elements_moves_cotangents(name: str, backend: str, data: Any) -> None:
-    """The sum of squares does not change, so its gradient is twice the array, in any arrangement."""
-    x = data.draw(tensors())
-    found = agrad.grad(lambda x: agrad.sum(REARRANGED[name](x, data) ** 2))(x)
-    check_like(found, x, "gradient")
-    assert_close(found, 2 * host(x), "gradient", 1e-6)

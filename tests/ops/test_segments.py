@@ -83,12 +83,9 @@ def test_traced_and_mapped_ids(name: str, place: Any) -> None:
         np.testing.assert_allclose(jitted(xs[0], row).numpy(), value)
 
 
-@pytest.mark.needs("torch")
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("axis", [0, -1])
-def test_torch_picks_the_same(largest: bool, axis: int) -> None:
-    import torch
-
+def test_torch_picks_the_same(largest: bool, axis: int, torch: Any) -> None:
     x = np.random.default_rng(0).normal(size=(5, 6))
     x[2, 3] = NAN
     expected = torch.topk(torch.asarray(x), 3, dim=axis, largest=largest)

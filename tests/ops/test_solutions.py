@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checker import assert_close, host
-from refusals import fails
+from refusals import fails, refuses
 
 import agrad
 from agrad.backends import load
@@ -128,27 +128,20 @@ def test_kernels_are_the_generic_forms(backend: str, place: Any) -> None:
     assert backend not in ("torch", "jax", "cupy") or (backend, "linalg.over_triangle", "forward") in KERNELS
 
 
-@pytest.mark.parametrize(
-    "call, error, match",
+test_errors = refuses(
     [
-        (
-            lambda: agrad.linalg.solve(A, V[:2]),
-            ShapeError,
-            r"solve: b must have 3 rows, as the matrices do, got shape \(2,\)",
-        ),
-        (lambda: agrad.linalg.solve_triangular(A[:2], V), ShapeError, "square"),
-        (lambda: agrad.linalg.solve_triangular(A, V[:2]), ShapeError, "3 rows"),
-        (lambda: agrad.linalg.solve_triangular(A, V, trans="H"), OperandError, "trans must be 0, 1, 2, .* got 'H'"),
-        (lambda: agrad.linalg.cholesky_solve(V, V), ShapeError, "at least 2 axes"),
-        (lambda: agrad.linalg.cholesky_solve(A, np.float64(2.0)), ShapeError, "3 rows"),
-        (lambda: agrad.linalg.logdet(TALL), ShapeError, "square"),
-        (lambda: agrad.linalg.lstsq(TALL, V), ShapeError, "4 rows"),
-        (lambda: agrad.linalg.lu(V), ShapeError, "at least 2 axes"),
-        (lambda: agrad.linalg.matrix_exp(TALL), ShapeError, "square"),
-    ],
+        (ShapeError, "solve: b must have 3 rows, as ..., got shape (2,)", lambda: agrad.linalg.solve(A, V[:2])),
+        (ShapeError, "square", lambda: agrad.linalg.solve_triangular(A[:2], V)),
+        (ShapeError, "3 rows", lambda: agrad.linalg.solve_triangular(A, V[:2])),
+        (OperandError, "trans must be 0, 1, 2, ... got 'H'", lambda: agrad.linalg.solve_triangular(A, V, trans="H")),
+        (ShapeError, "at least 2 axes", lambda: agrad.linalg.cholesky_solve(V, V)),
+        (ShapeError, "3 rows", lambda: agrad.linalg.cholesky_solve(A, np.float64(2.0))),
+        (ShapeError, "square", lambda: agrad.linalg.logdet(TALL)),
+        (ShapeError, "4 rows", lambda: agrad.linalg.lstsq(TALL, V)),
+        (ShapeError, "at least 2 axes", lambda: agrad.linalg.lu(V)),
+        (ShapeError, "square", lambda: agrad.linalg.matrix_exp(TALL)),
+    ]
 )
-def test_errors(call: Any, error: type[Exception], match: str) -> None:
-    fails(error, match, call)
 
 
 def test_lstsq_takes_the_cut_by_the_libraries_name_too() -> None:

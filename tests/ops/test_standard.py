@@ -1,5 +1,7 @@
 """The namespace of the array API standard 2025.12: all of it is there, with the values of the array library below."""
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import array_api_compat
@@ -18,18 +20,11 @@ from table import COMPOSITES, ROWS, named
 import agrad
 from agrad.backends import load, selected
 from agrad.dtypes import DTYPES, dtype_name, is_floating
-from agrad.errors import DetachError, DtypeError, OperandError, ShapeError
+from agrad.errors import DetachError, DtypeError, IndexRangeError, OperandError, ShapeError
 from agrad.ops.sets import _found
 
-# functions without a row of their own, each on the tape for this call of it
-_MATRIX = np.asarray([[2.0, 0.5], [0.5, 1.0]])
-SHOWN = {
-    "sign": lambda x: agrad.sign(agrad.astype(x, agrad.complex128)),
-    "linalg.matmul": lambda x: agrad.linalg.matmul(x, x),
-    "linalg.matrix_transpose": lambda x: agrad.linalg.matrix_transpose(x),
-    "linalg.tensordot": lambda x: agrad.linalg.tensordot(x, x),
-    "linalg.vecdot": lambda x: agrad.linalg.vecdot(x, x),
-}
+SHOWN = {"sign", "linalg.matmul", "linalg.matrix_transpose", "linalg.tensordot", "linalg.vecdot"}
+"""Functions without a row of their own, whose derivatives ``test_complex_input.py`` compares with differences."""
 
 quick = settings(
     max_examples=12,
@@ -54,20 +49,10 @@ def test_constants_and_dtypes_are_there() -> None:
 
 def test_absence_of_a_derivative_is_a_decision() -> None:
     """Every function of the standard is on the list of those without a derivative, or is shown to have one."""
-    derived = {name for name, row in {**ROWS, **COMPOSITES}.items() if not row.constant} | set(SHOWN)
+    derived = {name for name, row in {**ROWS, **COMPOSITES}.items() if not row.constant} | SHOWN
     assert set(WITHOUT_DERIVATIVE) <= set(STANDARD)
     assert set(STANDARD) - derived == set(WITHOUT_DERIVATIVE)
     assert not derived & set(WITHOUT_DERIVATIVE)
-
-
-@pytest.mark.parametrize("name", SHOWN)
-def test_shown_to_have_a_derivative(name: str) -> None:
-    x = agrad.asarray(_MATRIX, requires_grad=True)
-    total = agrad.sum(agrad.abs(SHOWN[name](x)) ** 2)
-    total.backward()
-    assert x.grad is not None
-    if name != "sign":  # along the real axis it is constant
-        assert host(x.grad).any()
 
 
 # ---------------------------------------------------------------- values, for any shape and dtype
@@ -141,6 +126,17 @@ DRAWN: dict[str, Any] = {
             {"axis": d.draw(st.none() | st.integers(-x.ndim, x.ndim - 1)), "keepdims": d.draw(st.booleans())},
         ),
     ),
+    "tile": lambda d: ([one(d, _NUMBERS), (d.draw(st.integers(0, 3)), 2)], {}),
+    **dict.fromkeys(
+        ["roll", "repeat"],
+        lambda d: (
+            [
+                x := d.draw(arrays((*_NUMBERS, "bool"), hnp.array_shapes(max_dims=3, max_side=3))),
+                d.draw(st.integers(0, 3)),
+            ],
+            {"axis": d.draw(st.integers(-x.ndim, x.ndim - 1))},
+        ),
+    ),
     **dict.fromkeys(
         ["sort", "argsort", "flip", "unstack", "cumulative_sum"],
         lambda d: (
@@ -158,21 +154,6 @@ DRAWN: dict[str, Any] = {
 def test_values_of_any_shape_and_dtype(name: str, place: Any, data: Any) -> None:
     given_arrays, options = DRAWN[name](data)
     check(name, place, *given_arrays, **options)
-
-
-@quick
-@given(data=st.data())
-def test_values_of_rearranging(place: Any, data: Any) -> None:
-    x = data.draw(arrays((*_FLOATS, *_INTEGERS, "bool"), hnp.array_shapes(min_dims=1, max_dims=3, max_side=3)))
-    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
-    n = data.draw(st.integers(0, 3))
-    for got, expected in (
-        (agrad.roll(place(x), n, axis=axis), np.roll(x, n, axis=axis)),
-        (agrad.repeat(place(x), n, axis=axis), np.repeat(x, n, axis=axis)),
-        (agrad.tile(place(x), (n, 2)), np.tile(x, (n, 2))),
-    ):
-        assert dtype_name(got.dtype) == x.dtype.name
-        assert_close(got, expected, "rearranged", 0.0)
 
 
 # ---------------------------------------------------------------- at the edges
@@ -255,17 +236,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda x: agrad.searchsorted(x, x, side="up"), OperandError, "side must be 'left' or 'right', got 'up'"),
     (lambda x: agrad.searchsorted(agrad.reshape(x, (1, 2)), x), ShapeError, r"must be 1-D, got shape \(1, 2\)"),
     (lambda x: agrad.take_along_axis(x, np.asarray([[0]])), OperandError, r"1 axes, got int64 of shape \(1, 1\)"),
-    (
-        lambda x: agrad.take_along_axis(x, np.asarray([True])),
-        OperandError,
-        r"integer array .* got bool of shape \(1,\)",
-    ),
+    (lambda x: agrad.take_along_axis(x, np.asarray([True])), OperandError, r"integer array .* got bool of shape"),
     (lambda x: agrad.full_like(x, x), ShapeError, r"a scalar, got an array of shape \(2,\)"),
-    (
-        lambda x: agrad.cumulative_prod(agrad.reshape(x, (1, 2))),
-        ShapeError,
-        r"axis must be an integer for an array of shape \(1, 2\)",
-    ),
+    (lambda x: agrad.cumulative_prod(agrad.reshape(x, (1, 2))), ShapeError, "axis must be an integer for an array of"),
     (lambda x: agrad.from_dlpack([1.0]), OperandError, r"got list\. Use agrad\.asarray"),
     (lambda x: agrad.finfo(agrad.int32), DtypeError, "finfo: dtype must be real floating .* got int32"),
     (lambda x: agrad.iinfo(agrad.float32), DtypeError, "iinfo: dtype must be signed integer .* got float32"),
@@ -355,32 +328,6 @@ def test_creation_from_raw_arrays_is_raw(place: Any) -> None:
         assert host(got).tolist() == [1.0] * len(host(got))
 
 
-LISTS: dict[str, tuple[Any, str, list[Any]]] = {
-    "arrays": (lambda a: [a([1.0, 2.0], "float32"), a([3.0, 4.0], "float32")], "float32", [[1, 2], [3, 4]]),
-    "arrays or numbers": (lambda a: [[a(1.5, "float32"), 2.0], [3, 4.5]], "float32", [[1.5, 2], [3, 4.5]]),
-    "integers and a number": (lambda a: [a(2, "int32"), 3], "int32", [2, 3]),
-    "an array and a complex number": (lambda a: [a(2.0, "float32"), 1j], "complex64", [2, 1j]),
-    "booleans": (lambda a: [a(True, "bool"), False], "bool", [True, False]),
-}
-
-
-@pytest.mark.parametrize("label", LISTS)
-@pytest.mark.parametrize("kind", ["Tensors", "raw arrays"])
-def test_a_list_of_arrays_keeps_their_dtype(label: str, kind: str, place: Any) -> None:
-    """Numbers beside arrays are weak, whether these are Tensors or an array library's own."""
-    make, dtype, expected = LISTS[label]
-    wrap = agrad.asarray if kind == "Tensors" else lambda x: x
-    got = agrad.asarray(make(lambda values, name: wrap(place(np.asarray(values, dtype=name)))))
-    assert got.dtype.name == dtype
-    assert_close(got, expected, label, 0.0)
-
-
-def test_a_list_with_a_number_of_a_greater_kind() -> None:
-    for one in (np.asarray(2), agrad.asarray(2)):
-        assert agrad.asarray([one, 1.5]).numpy().tolist() == [2.0, 1.5]
-    assert agrad.asarray([agrad.asarray(True), 3]).numpy().tolist() == [1, 3]
-
-
 def test_a_list_of_tensors_goes_where_it_is_told() -> None:
     x = agrad.asarray([1.0, 2.0], requires_grad=True)
     moved = agrad.asarray([x, x * 2], backend="array_api_strict", dtype=agrad.float32)
@@ -414,15 +361,15 @@ def test_the_committed_page_counts_no_failure_without_a_reason() -> None:
 
 @pytest.mark.parametrize("dtype", ["object", "U3", "S3", "M8[D]", "m8[s]", "i4,f8"])
 def test_asarray_takes_numbers_alone(dtype: str) -> None:
-    with pytest.raises(DtypeError, match=r"asarray: the array must have a numeric or Boolean dtype, got .*Convert it"):
-        agrad.asarray(np.zeros(2, dtype))
+    fails(
+        DtypeError, "asarray: .* have a numeric or Boolean dtype, got .*Convert it", agrad.asarray, np.zeros(2, dtype)
+    )
 
 
 def test_a_result_of_no_dimensions_is_an_array_to_an_index_with_too_many(backend: str) -> None:
     x, mask = agrad.sum(agrad.ones(2, backend=backend)), agrad.asarray([True, False], backend=backend)
     for index in (mask, 0):  # as of arrays, where the standard's suite asks for it
-        with pytest.raises(IndexError, match=r"in(dex|dices)\b"):
-            x[index]
+        fails(IndexError, r"in(dex|dices)\b", x.__getitem__, index)
 
 
 def test_numbers_among_the_arrays_of_another_library(backend: str) -> None:
@@ -436,3 +383,47 @@ def test_numbers_among_the_arrays_of_another_library(backend: str) -> None:
 def test_searchsorted_takes_any_layout(place: Any) -> None:
     table = place(np.asarray([[0.0, 0.5], [1.0, 2.5], [2.0, 1.0]]))
     assert host(agrad.searchsorted(table[:, 0], table[:, 1], side="right")).tolist() == [1, 3, 2]
+
+
+# ---------------------------------------------------------------- texts of errors
+
+A = np.arange(6.0).reshape(1, 2, 3)
+OPERATIONS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
+    (lambda x: agrad.squeeze(x, axis=1), ShapeError, "squeeze: axis 1 must have length 1, got 2"),
+    (lambda x: agrad.squeeze(x, axis=(0, -1)), ShapeError, "squeeze: axis 2 must have length 1, got 3"),
+    (lambda x: agrad.squeeze(x, axis=3), IndexRangeError, "axis 3 is out of range for an array of 3 dimensions"),
+    (lambda x: agrad.squeeze(2.0, axis=0), OperandError, "squeeze: arguments must be Tensors or arrays, got float"),
+    (lambda x: agrad.concat(x), OperandError, "concat: arrays must be a list or tuple of arrays, got one array"),
+    (lambda x: agrad.stack(x), OperandError, "stack: arrays must be a list or tuple of arrays, got one array"),
+    (lambda x: agrad.concat([]), ShapeError, "concat: arrays must contain at least one array"),
+    (lambda x: agrad.stack(()), ShapeError, "stack: arrays must contain at least one array"),
+    (lambda x: agrad.broadcast_to(x, (1, 2, 4)), ShapeError, "that x of shape (1, 2, 3) broadcasts to, got (1, 2, 4)"),
+    (lambda x: agrad.broadcast_to(x, (2, 3)), ShapeError, "that x of shape (1, 2, 3) broadcasts to, got (2, 3)"),
+    (
+        lambda x: agrad.matrix_transpose(x[0, 0, ...]),
+        ShapeError,
+        "matrix_transpose: x must have at least 2 axes, got shape (3",
+    ),
+]
+EINSUM: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
+    (lambda x: np.einsum("ijk,k->i", x), ValueError, "subscripts must describe 1 operands, got 2"),
+    (lambda x: np.einsum("ijk->i", x, x), ValueError, "subscripts must describe 2 operands, got 1"),
+    (lambda x: np.einsum("ij->i", x), ValueError, "the indices 'ij' do not match an operand of shape (1, 2, 3)"),
+    (lambda x: np.einsum("hijk->i", x), ValueError, "the indices 'hijk' do not match an operand of shape (1, 2, 3)"),
+    (lambda x: np.einsum("...hijk", x), ValueError, "the indices '...hijk' do not match an operand of shape (1, 2, 3)"),
+    (lambda x: np.einsum("ijk->jj", x), ValueError, "must be distinct indices of the operands, got 'jj'"),
+    (lambda x: np.einsum("ijk->il", x), ValueError, "must be distinct indices of the operands, got 'il'"),
+    (lambda x: np.einsum("ijj->i", x), ValueError, "the index 'j' must have one length, got 2 and 3"),
+    (lambda x: np.einsum("ijk,ikj->", x, x), ValueError, "the index 'k' must have one length, got 3 and 2"),
+    (lambda x: np.einsum("ijk->", x, chosen=1), TypeError, "numpy.einsum: unexpected keyword arguments: chosen"),
+]
+
+
+def test_of_operations(place: Any) -> None:
+    raw = place(A)
+    for x in (raw, agrad.asarray(raw), agrad.asarray(raw, requires_grad=True)):
+        each_fails([(call, error, re.escape(text)) for call, error, text in OPERATIONS], x)
+
+
+def test_of_sums_over_indices(place: Any) -> None:
+    each_fails([(call, error, re.escape(text)) for call, error, text in EINSUM], agrad.asarray(place(A)))

@@ -167,31 +167,20 @@ def test_the_derivative_is_not_that_of_the_iterations() -> None:
     assert [row.op for row in agrad.graph(x).rows] == [None, "fixed_point"]
 
 
-def test_a_complex_system() -> None:
-    a = _rng.standard_normal((5, 5)) + 1j * _rng.standard_normal((5, 5)) + 4 * np.eye(5)
-    b = _rng.standard_normal(5) + 1j * _rng.standard_normal(5)
-    definite = a @ a.conj().T
-    for matrix, method in ((a, "gmres"), (a, "bicgstab"), (definite, "cg"), (definite, "gmres")):
-        f = lambda b, m=matrix, how=method: agrad.linear_solve(lambda x: mv(m, x), b, method=how)  # noqa: E731
-        assert_close(f(b), np.linalg.solve(matrix, b), method, 1e-9)
-        total = lambda b, f=f: agrad.sum(agrad.abs(f(b)) ** 2)  # noqa: E731
-        plain = lambda b, m=matrix: agrad.sum(agrad.abs(agrad.linalg.solve(m, b)) ** 2)  # noqa: E731
-        assert_close(agrad.grad(total)(b), agrad.grad(plain)(b), method, 1e-8)
+@pytest.mark.parametrize("method", ["gmres", "bicgstab", "cg"])
+def test_a_complex_system(method: str, place: Any) -> None:
+    """The sizes that the solvers compare are real: a library need not order complex numbers."""
+    a, b = ROWS[:, :3] + 1j * ROWS[:, 1:] + 4 * np.eye(3), ROWS[0, :3] + 1j * ROWS[1, :3]
+    matrix = a @ a.conj().T if method == "cg" else a
+    f = lambda b: agrad.linear_solve(lambda x: mv(place(matrix), x), b, method=method)  # noqa: E731
+    plain = lambda b: agrad.linalg.solve(place(matrix), b)  # noqa: E731
+    check_same(f, plain, (place(b),), ("value", "gradient"), 1e-8)
 
 
 def test_a_complex_rotation_has_no_length_zero() -> None:
     """The first column of the Hessenberg matrix is (i, 1), whose squares add up to 0."""
     a, b = np.asarray([[1j, 1], [1, 1]]), np.asarray([1.0 + 0j, 0])
     assert_close(agrad.linear_solve(lambda x: mv(a, x), b, maxiter=4), np.linalg.solve(a, b), "gmres", 1e-12)
-
-
-@pytest.mark.parametrize("method", ["gmres", "cg", "bicgstab"])
-def test_a_complex_system_on_every_backend(method: str, place: Any) -> None:
-    """The sizes that the solvers compare are real: a library need not order complex numbers."""
-    a = np.asarray([[3.0, 1j], [-1j, 2.0]])
-    b = np.asarray([1.0 + 2j, 3.0 - 1j])
-    x = agrad.linear_solve(lambda x: mv(place(a), x), place(b), method=method)
-    assert_close(x, np.linalg.solve(a, b), method, 1e-9)
 
 
 def test_a_large_system_without_a_matrix() -> None:
@@ -230,15 +219,6 @@ def test_systems_whose_squares_overflow(method: str, scale: float, dtype: str) -
 def test_roots_whose_squares_overflow() -> None:
     np.testing.assert_allclose(agrad.root(lambda s: (s - 3) * np.float32(1e20), np.asarray(1.0, "f4")), 3.0, rtol=1e-5)
     np.testing.assert_allclose(agrad.root(lambda s: (s - 3) * 1e-200, np.asarray(1.0), atol=0.0), 3.0, rtol=1e-5)
-
-
-def test_known_solutions_of_equations() -> None:
-    t = np.linspace(0.0, 2.0, 5)
-    back = agrad.odeint(lambda y, s: -y * s, np.asarray([1.0, 2.0]), t[::-1].copy())
-    assert_close(back[:, 1], 2 * np.exp((4 - t[::-1] ** 2) / 2), "backwards in time", 1e-5)
-    decay = lambda k: agrad.odeint(lambda y, s, k: -k * y, np.asarray(1.0), t, k)[-1]  # noqa: E731
-    assert_close(agrad.grad(decay)(np.asarray(0.7)), -2 * np.exp(-1.4), "by a parameter", 1e-6)
-    assert_close(agrad.grad(agrad.grad(decay))(np.asarray(0.7)), 4 * np.exp(-1.4), "twice", 1e-5)
 
 
 def test_by_the_times() -> None:

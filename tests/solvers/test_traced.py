@@ -110,23 +110,23 @@ def test_with_a_compiler(name: str, tolerance: float) -> None:
     check_same(agrad.jit(slope, compiler="jax"), slope, (B / 3,), ("value",), tolerance)
 
 
-@pytest.mark.parametrize(
-    ("settings", "times"),
-    [
-        ({"method": "tsit5", "first_step": 0.01}, TIMES),
-        ({"method": "dopri5", "max_step": 0.1}, TIMES[::-1].copy()),
-        ({"method": "rk4", "max_step": 0.05}, TIMES),
-    ],
-)
-def test_odeint(settings: dict[str, Any], times: Any, place: Any) -> None:
+EXACT = {"rtol": 1e-6, "atol": 1e-6}
+SETTINGS = [
+    {"method": "tsit5", "first_step": 0.01} | EXACT,
+    {"max_step": 0.1} | EXACT,
+    {"method": "rk4", "max_step": 0.05},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_odeint(settings: dict[str, Any], place: Any) -> None:
     """Its methods and settings, both directions of time, and derivatives by the times."""
-    exact = {} if settings["method"] == "rk4" else {"rtol": 1e-6, "atol": 1e-6}
+    times = TIMES if "method" in settings else TIMES[::-1].copy()
 
     def f(b: Any, t: Any) -> Any:
         start = {"u": b, "v": agrad.sum(b)}
-        found = agrad.odeint(
-            lambda y, t: {"u": agrad.sin(t * y["u"]) - y["v"], "v": y["u"][0]}, start, t, **settings, **exact
-        )
+        slope = lambda y, t: {"u": agrad.sin(t * y["u"]) - y["v"], "v": y["u"][0]}  # noqa: E731
+        found = agrad.odeint(slope, start, t, **settings)
         return agrad.sum(found["u"] * b) + agrad.sum(found["v"])
 
     check_traced(f, (place(B), place(times)), ("value", "gradient"), 1e-4, plain=f)

@@ -1,16 +1,20 @@
-"""Functions that ask for the one namespace of their arrays, some of them differentiated and some raw."""
+"""Functions that ask for the one namespace of their arrays, some of them differentiated and some raw.
+
+Data that a transform is handed becomes a constant; data that a function closes over is an error that names it.
+"""
 
 import gc
 import itertools
 import sys
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from array_api_compat import array_namespace
-from checker import assert_close, check_adjoint
+from checker import assert_close, check_adjoint, host
 from modes import check_mapped, check_traced
 from refusals import fails
 
@@ -30,11 +34,6 @@ def residual(w: Any, x: Any, y: Any) -> Any:
 def loss(w: Any, x: Any, y: Any) -> Any:
     xp = array_namespace(w, x, y)
     return xp.sum(residual(w, x, y) ** 2)
-
-
-def by_hand(w: Any, x: Any, y: Any) -> Any:
-    """The same for the reference, which asks for no namespace."""
-    return agrad.sum((agrad.tanh(agrad.matmul(x, w)) - y) ** 2)
 
 
 def test_a_function_that_asks_for_nothing_is_given_the_callers_arrays(place: Any) -> None:
@@ -129,10 +128,8 @@ def test_a_write_before_the_namespace_is_an_error(backend: str, place: Any) -> N
     w, x, y = (place(a.copy()) for a in (W, X, Y))
     if backend in ("jax", "dask"):
         pytest.skip("arrays that do not change in place")
-    with pytest.raises(
-        agrad.errors.OperandError, match=r"shifted must not write to an argument before .*shape \(2, 3\)"
-    ):
-        agrad.grad(shifted)(w, x, y)
+    refusal = r"shifted must not write to an argument before .*shape \(2, 3\)"
+    fails(agrad.errors.OperandError, refusal, agrad.grad(shifted), w, x, y)
 
 
 def twice_the_same(w: Any, a: Any, b: Any) -> Any:
@@ -199,7 +196,7 @@ def test_a_function_with_an_empty_cell_is_called() -> None:
     def f(w: Any, x: Any, y: Any) -> Any:
         return loss(w, x, y) if w.shape else later(w)
 
-    assert_close(agrad.grad(f)(W, X, Y), agrad.grad(lambda w: by_hand(w, X, Y))(W), "gradient")
+    assert_close(agrad.grad(f)(W, X, Y), agrad.grad(lambda w: agrad.sum((agrad.tanh(X @ w) - Y) ** 2))(W), "gradient")
     later = loss
 
 
@@ -243,3 +240,125 @@ def test_a_raw_array_on_the_left_of_an_argument(name: str, backend: str) -> None
     assert_close(agrad.vmap(f)(agrad.stack([agrad.asarray(x)] * 2)), np.stack([expected] * 2), "vmap")
     if backend != "cupy":  # the operator @ of CuPy accepts no Tensor outside of transforms
         check_mapped(f, [agrad.stack([agrad.asarray(x)] * 2)])
+
+
+# ---------------------------------------------------------------- transform by place of the data by who is a Tensor
+
+V = np.asarray([0.3, 0.7, -0.2])
+
+
+def predicted(w: Any, x: Any) -> Any:
+    xp = array_namespace(w, x)
+    return xp.tanh(x @ w)
+
+
+def squares(w: Any, x: Any) -> Any:
+    xp = array_namespace(w, x)
+    return xp.sum(predicted(w, x) ** 2)
+
+
+TRANSFORMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "grad": (agrad.grad, squares),
+    "grad by a name": (lambda f: agrad.grad(f, argnums="w"), squares),
+    "vmap of grad": (
+        lambda f: lambda w, **k: agrad.vmap(agrad.grad(partial(f, **k)))(agrad.stack([w, 2 * w])),
+        squares,
+    ),
+    "value_and_grad": (agrad.value_and_grad, squares),
+    "elementwise_grad": (agrad.elementwise_grad, predicted),
+    "jacobian": (agrad.jacobian, predicted),
+    "jacrev": (agrad.jacrev, predicted),
+    "jacfwd": (agrad.jacfwd, predicted),
+    "hessian": (agrad.hessian, squares),
+    "grad of grad": (lambda f: agrad.grad(lambda *a, **k: agrad.sum(agrad.grad(f)(*a, **k) ** 2)), squares),
+    "grad of checkpoint": (lambda f: agrad.grad(agrad.checkpoint(f)), squares),
+    "checkpoint of grad": (lambda f: agrad.checkpoint(agrad.grad(f)), squares),
+    "grad of jit": (lambda f: agrad.grad(agrad.jit(f)), squares),
+    "jit of grad": (lambda f: agrad.jit(agrad.grad(f)), squares),
+    "jit": (agrad.jit, squares),
+    "checkpoint": (agrad.checkpoint, squares),
+    "vjp": (lambda f: lambda w, **k: agrad.vjp(partial(f, **k), w)[1](like(w, np.asarray(1.0)))[0], squares),
+    "jvp": (lambda f: lambda w, **k: agrad.jvp(partial(f, **k), (w,), (like(w, V),))[1], squares),
+    "hvp": (lambda f: lambda w, **k: agrad.hvp(partial(f, **k), (w,), (like(w, V),)), squares),
+    "gnvp": (
+        lambda f: lambda w, **k: agrad.gnvp(partial(f, **k), lambda r: agrad.sum(r**3), (w,), (like(w, V),)),
+        predicted,
+    ),
+    "linearize": (lambda f: lambda w, **k: agrad.linearize(partial(f, **k), w)[1](like(w, V)), squares),
+    "vmap": (lambda f: lambda w, **k: agrad.vmap(partial(f, **k))(agrad.stack([w, 2 * w])), squares),
+}
+"""The transform, and the function it is tried with."""
+
+
+def like(w: Any, value: np.ndarray) -> Any:
+    """Return an array of the library of ``w``, raw if ``w`` is."""
+    made = agrad.asarray(value, dtype="float64", backend=agrad.asarray(w).backend, device=agrad.asarray(w).device)
+    return made if isinstance(w, agrad.Tensor) else made.raw
+
+
+def in_container(f: Any) -> Any:
+    """Return ``f`` of a container of its data."""
+
+    def g(w: Any, data: Any) -> Any:
+        return f(w, data["data"][0])
+
+    return g
+
+
+PLACES: dict[str, Callable[..., Any]] = {
+    "positional": lambda transform, f, w, x: transform(f)(w, x),
+    "keyword": lambda transform, f, w, x: transform(f)(w, x=x),
+    "container": lambda transform, f, w, x: transform(in_container(f))(w, {"data": [x]}),
+    "container by keyword": lambda transform, f, w, x: transform(in_container(f))(w, data={"data": [x]}),
+    "partial": lambda transform, f, w, x: transform(partial(f, x=x))(w),
+}
+
+
+PRIMALS_ALONE = ("vjp", "jvp", "hvp", "gnvp", "linearize", "vmap", "vmap of grad")
+"""Transforms that take what they map or differentiate by position, and data by keyword, bound by ``partial``."""
+BOUND = ("jit", "grad of jit")
+"""Transforms that read bound data as they read what a function closes over."""
+
+
+def last(result: Any) -> Any:
+    """Return the derivative of a result that may begin with the value."""
+    return result[-1] if isinstance(result, tuple) else result
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_data_is_a_constant(transform: str, place: Any) -> None:
+    make, f = TRANSFORMS[transform]
+    w, x = place(W), place(X)
+    left_out = ("positional", "container") if transform in PRIMALS_ALONE else ("partial",) if transform in BOUND else ()
+    for where, call in PLACES.items():
+        if where in left_out:
+            continue
+        right = host(last(call(make, f, agrad.asarray(w), agrad.asarray(x))))
+        assert np.any(right)
+        for given_w, given_x in ((w, x), (agrad.asarray(w), x), (w, agrad.asarray(x))) * 2:
+            found = last(call(make, f, given_w, given_x))
+            assert_close(found, right, f"{transform}, {where}")
+            if transform not in ("jit", "checkpoint"):  # their result is as the function's own
+                assert isinstance(found, agrad.Tensor) is isinstance(given_w, agrad.Tensor)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_data_of_a_closure_is_named(transform: str, place: Any) -> None:
+    make, f = TRANSFORMS[transform]
+    w, hidden = place(W), place(X)
+
+    def closed(w: Any) -> Any:
+        xp = array_namespace(w, hidden)
+        return f(w, xp.asarray(hidden))
+
+    if transform == "checkpoint":
+        w = agrad.asarray(w)  # all is raw otherwise
+    with pytest.raises(TypeError, match="Multiple namespaces") as caught:
+        make(closed)(w)
+    assert any("`hidden`" in note and "agrad.asarray" in note for note in caught.value.__notes__)
+    if transform in BOUND:
+        with pytest.raises(TypeError, match="Multiple namespaces") as caught:
+            make(partial(f, x=hidden))(w)
+        assert any("`x`" in note and "agrad.asarray" in note for note in caught.value.__notes__)
+    hidden = agrad.asarray(hidden)
+    assert_close(last(make(closed)(w)), host(last(make(partial(f, x=hidden))(w))), transform)

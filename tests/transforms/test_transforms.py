@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections import namedtuple
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +11,7 @@ from checker import assert_close, check_like, host
 from refusals import fails
 
 import agrad
-from agrad.errors import (
-    NotDifferentiableError,
-)
+from agrad.errors import NotDifferentiableError
 
 X = np.asarray([0.5, -1.2, 0.8])
 leaves = agrad.tree.leaves
@@ -54,17 +52,11 @@ class Checked:
 Pair = namedtuple("Pair", ["first", "second"])
 
 
-class Named(NamedTuple):
-    left: Any
-    right: Any
-
-
 CONTAINERS = {
     "dict": lambda a, b: {"a": a, "b": b},
     "list": lambda a, b: [a, b],
     "tuple": lambda a, b: (a, b),
     "namedtuple": lambda a, b: Pair(a, b),
-    "typed namedtuple": lambda a, b: Named(a, b),
     "dataclass": lambda a, b: Layer(a, b),
     "frozen dataclass": lambda a, b: Frozen(a, b),
     "dataclass with a constructor of its own": lambda a, b: [Checked(a), Checked(b)],
@@ -273,8 +265,8 @@ def partial_loss(parameters: Any, x: Any) -> Any:
 def test_strict_names_the_leaf(transform: Any, backend: str) -> None:
     parameters = {"w": agrad.asarray([1.0, 2.0]), "layers": [agrad.asarray([3.0])]}
     x = agrad.asarray([5.0, 6.0])
-    with pytest.raises(NotDifferentiableError, match=r"must depend on argument 0\['layers'\]\[0\] by"):
-        transform(partial_loss, strict=True)(parameters, x)
+    unused = r"must depend on argument 0\['layers'\]\[0\] by"
+    fails(NotDifferentiableError, unused, transform(partial_loss, strict=True), parameters, x)
     out = transform(partial_loss)(parameters, x)
     gradient = out[1] if isinstance(out, tuple) else out
     assert gradient["layers"][0].tolist() == [0.0]
@@ -293,8 +285,7 @@ def test_strict_inside_transforms(wrap: Any, backend: str) -> None:
 
 def test_strict_of_a_constant_function() -> None:
     for f in (lambda x: 3.0, lambda x: agrad.asarray(2.0)):
-        with pytest.raises(NotDifferentiableError, match="must depend on argument 0 by"):
-            agrad.grad(f, strict=True)(np.asarray(1.0))
+        fails(NotDifferentiableError, "must depend on argument 0 by", agrad.grad(f, strict=True), np.asarray(1.0))
         assert float(agrad.grad(f)(np.asarray(1.0))) == 0.0
     # a derivative that happens to be 0 is a dependence
     assert float(agrad.grad(lambda x: 0.0 * x, strict=True)(np.asarray(1.0))) == 0.0

@@ -101,8 +101,8 @@ def test_each_map_says_how_its_members_draw(outer: str, inner: str, chunk_size: 
     rows = agrad.vmap(layer(), randomness=inner, chunk_size=chunk_size)
     np.testing.assert_allclose(host(agrad.vmap(rows, randomness=outer, chunk_size=chunk_size)(X)), expected)
     for maps in ((outer, "error"), ("error", inner)):
-        with pytest.raises(ConfigurationError, match="Dropout: vmap must know how batch elements draw"):
-            agrad.vmap(agrad.vmap(layer(), randomness=maps[1]), randomness=maps[0])(X)
+        twice = agrad.vmap(agrad.vmap(layer(), randomness=maps[1]), randomness=maps[0])
+        fails(ConfigurationError, "Dropout: vmap must know how batch elements draw", twice, X)
 
 
 DRAWS: dict[str, Callable[..., Any]] = {
@@ -170,9 +170,8 @@ def test_maps_of_derivatives_draw_once() -> None:
     for jacobian in (agrad.jacobian, agrad.jacfwd):
         dropout.load_host_state({"seed": 3, "calls": 0})
         got = jacobian(lambda w: dropout(agrad.asarray(X[0]) * w))(W)
-        np.testing.assert_allclose(
-            host(got), host(jacobian(lambda w: functional.dropout(agrad.asarray(X[0]) * w, key=key))(W))
-        )
+        expected = jacobian(lambda w: functional.dropout(agrad.asarray(X[0]) * w, key=key))(W)
+        np.testing.assert_allclose(host(got), host(expected))
 
 
 def test_no_draw_no_question() -> None:
@@ -180,10 +179,8 @@ def test_no_draw_no_question() -> None:
     np.testing.assert_allclose(host(agrad.vmap(agrad.nn.Dropout(0.0))(X)), X)
     shared = agrad.vmap(lambda x: functional.dropout(x, key=random.key(1)))(np.ones((3, 50)))
     assert len(np.unique(host(shared), axis=0)) == 1  # the key is an argument like any other
-    with pytest.raises(
-        ConfigurationError, match="vmap: randomness must be one of 'error', 'different', 'same', got 'all'"
-    ):
-        agrad.vmap(agrad.sin, randomness="all")
+    names = "vmap: randomness must be one of 'error', 'different', 'same', got 'all'"
+    fails(ConfigurationError, names, agrad.vmap, agrad.sin, randomness="all")
 
 
 def test_draws_of_no_members(place: Any) -> None:
