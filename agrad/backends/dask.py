@@ -272,7 +272,7 @@ def triu(x: da.Array, /, *, k: int = 0) -> da.Array:
 def _filled_like(name: str) -> Callable[..., Any]:
     """Return ``zeros_like`` or ``ones_like`` with a name of shape and dtype.
 
-    For a name, Dask would pickle its own function, which needs more time than an operation.
+    To make a name, Dask would pickle a function of its own, which needs more time than an operation.
     """
     function = getattr(compat, name)
 

@@ -134,16 +134,16 @@ class Step:
         self.first, self.run = compiled(first, kind), compiled(body, kind)
 
 
-def computed(values: Values) -> list[Any]:
-    """Return arrays, computed together if their library is lazy.
+def computed(values: Values) -> Values:
+    """Return the same arrays, or computed ones if their library is lazy.
 
     Otherwise a loop that reads a value at each step computes all steps before it again.
     """
     for kind in {type(x) for x in values}:
         backend = backend_of_type(kind)
         if backend is not None and backend.lazy:
-            return list(backend.computed(values))
-    return list(values)
+            return backend.computed(values)
+    return values
 
 
 def numpy_loop(

@@ -60,7 +60,7 @@ class While(Loop):
             if body is not None:
                 for_body = computed(body.first(fixed))
                 while bool(condition.run([*for_condition, *carry])[0]):
-                    carry = computed(body.run([*for_body, *carry]))
+                    carry = list(computed(body.run([*for_body, *carry])))
             elif steps is not None and bool(condition.run([*for_condition, *carry])[0]):
                 carry, fresh = steps(operands)
             return tuple([apart_by_rows(x, () if k in fresh else shared) for k, x in enumerate(carry)])

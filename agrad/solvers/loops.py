@@ -10,6 +10,7 @@ from typing import Any
 from agrad.backends import backend_of
 from agrad.control.bodies import id_above
 from agrad.control.staged import staged_scan, staged_while
+from agrad.control.steps import computed as computed_arrays
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.namespaces import NAMESPACES, namespace_of
@@ -55,10 +56,8 @@ def raw_of(value: Any) -> Any:
 def computed(*values: Any) -> list[Any]:
     """Return values. If their library is lazy, compute them to keep its graph small."""
     raws = [raw_of(v) for v in values]
-    backend = backend_of(raws[0])
-    if not backend.lazy:
-        return list(values)
-    return [_around(raw, v) for raw, v in zip(backend.computed(raws), values, strict=True)]
+    found = computed_arrays(raws)
+    return list(values) if found is raws else [_around(raw, v) for raw, v in zip(found, values, strict=True)]
 
 
 def _around(raw: Any, value: Any) -> Any:

@@ -33,7 +33,7 @@ BUDGETS = {
     "random": 499,
     "scipy": 5795,
     "sklearn": 1013,
-    "solvers": 1472,
+    "solvers": 1471,
     "testing": 862,
     "train": 2104,
     "transforms": 2791,
