@@ -11,7 +11,7 @@ import agrad
 from agrad import Tensor, errors, linalg, tree
 from agrad.engine.scalars import refuse_trace
 from agrad.interop.arguments import constant, is_complex, is_concrete, values_of
-from agrad.scipy.shared import array, created, is_array
+from agrad.scipy.shared import array, created, is_array, library
 from agrad.solvers.implicit import attach, newest_level, plain, recorded_part
 
 __all__ = ["curve_fit", "least_squares", "minimize", "root", "root_scalar"]
@@ -36,11 +36,7 @@ class _Problem:
 
     def __init__(self, name: str, jit: bool | None, *args: Any, **kwargs: Any) -> None:
         refuse_trace(f"agrad.scipy.optimize.{name}", "Call it outside; fun itself may be jitted.")
-        try:
-            from scipy import optimize
-        except ImportError:
-            needed = f"agrad.scipy.optimize.{name} needs SciPy. Install it with: pip install 'agrad[special]'"
-            raise errors.MissingExtraError(needed) from None
+        optimize = library("scipy.optimize", f"agrad.scipy.optimize.{name}")
         self.scipy, self.name, self.jit = optimize, name, jit
         self.how = inspect.signature(getattr(optimize, name)).bind(*args, **kwargs).arguments
 

@@ -1,6 +1,7 @@
 """Arguments and results of functions with SciPy names."""
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
@@ -9,7 +10,7 @@ import numpy as np
 
 import agrad
 from agrad import Tensor
-from agrad.errors import RefusedFunctionError
+from agrad.errors import MissingExtraError, RefusedFunctionError
 from agrad.interop.arguments import alike, like_of
 from agrad.numpy.calls import first, home
 from agrad.ops.definition import of_first
@@ -22,6 +23,14 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 Function: TypeAlias = "OfFirst[..., Tensor]"
 """A function of an array and more."""
+
+
+def library(module: str, name: str) -> Any:
+    """Return a module of SciPy for a function of this name, or raise an error that says how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(f"{name} needs SciPy. Install it with: pip install 'agrad[special]'") from None
 
 
 def is_array(value: Any) -> bool:

@@ -31,7 +31,7 @@ BUDGETS = {
     "ops": 6310,
     "optim": 2188,
     "random": 499,
-    "scipy": 5795,
+    "scipy": 5791,
     "sklearn": 1013,
     "solvers": 1471,
     "testing": 862,

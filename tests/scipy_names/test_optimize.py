@@ -447,6 +447,6 @@ def test_derivatives_on_each_backend(case: Call, place: Any) -> None:
 
 
 def test_without_scipy_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     with pytest.raises(MissingExtraError, match=r"minimize needs SciPy\. Install it with"):
         optimize.minimize(lambda x: agrad.sum(x**2), np.ones(2))

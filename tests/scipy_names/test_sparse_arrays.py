@@ -1,5 +1,6 @@
 """Sparse matrices of differentiable values, compared with dense ones."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from checker import assert_close, host
 from refusals import Refusal, refuses
 
 import agrad
-from agrad.errors import DetachError, ShapeError
+from agrad.errors import DetachError, MissingExtraError, ShapeError
 from agrad.scipy import sparse
 from agrad.testing import check_grads
 
@@ -79,6 +80,12 @@ def test_forms_of_the_arguments(name: str) -> None:
     assert isinstance(made(L), real) and made((2, 3)).shape == (2, 3)
     narrow = made((agrad.asarray(values), forms[0][0]), dtype=np.float32)
     assert narrow.values.dtype == agrad.float32
+
+
+def test_without_scipy_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(MissingExtraError, match=r"sparse\.coo_matrix needs SciPy\. Install it with"):
+        assembled(agrad.asarray(X))
 
 
 MATRIX = assembled(agrad.asarray(X))

@@ -6,7 +6,7 @@ import numpy as np
 
 import agrad
 from agrad.interop.arguments import values_of
-from agrad.scipy.shared import Function, is_array, named
+from agrad.scipy.shared import Function, is_array, library, named
 
 __all__ = ["coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array", "csr_matrix"]
 
@@ -19,8 +19,7 @@ def _class(name: str) -> Any:
         another array, the result is an ``agrad.SparseArray``, which is differentiable with respect to them. Values at
         the same position are added. The coordinates are constants.
         """
-        from scipy import sparse
-
+        sparse = library("scipy.sparse", f"agrad.scipy.sparse.{name}")
         if not isinstance(arg1, tuple) or not is_array(arg1[0]) or isinstance(arg1[0], np.ndarray | np.generic):
             return getattr(sparse, name)(arg1, shape, dtype, copy)
         values = arg1[0] if dtype is None else agrad.astype(arg1[0], np.dtype(dtype).name)

@@ -1,11 +1,10 @@
 """Random numbers of distributions, drawn by SciPy."""
 
-import importlib
 from typing import Any
 
 from agrad import Tensor
-from agrad.errors import MissingExtraError
 from agrad.numpy.calls import Home, first, home, settled, untraced
+from agrad.scipy.shared import library
 
 
 def _on_host(value: Any) -> Any:
@@ -47,12 +46,7 @@ class Drawing:
         array([7, 3, 5, 3])
         """
         untraced(f"stats.{self.name}.rvs")
-        try:
-            draw = getattr(importlib.import_module("scipy.stats"), self.name).rvs
-        except ImportError:
-            raise MissingExtraError(
-                f"stats.{self.name}.rvs requires SciPy. Install it with: pip install 'agrad[special]'"
-            ) from None
+        draw = getattr(library("scipy.stats", f"stats.{self.name}.rvs"), self.name).rvs
         given = (*args, *kwds.values())
         like = first(given)
         out = draw(*map(_on_host, args), **{name: _on_host(value) for name, value in kwds.items()})
