@@ -26,7 +26,7 @@ Function: TypeAlias = "OfFirst[..., Tensor]"
 
 
 def library(module: str, name: str) -> Any:
-    """Return a module of SciPy for a function of this name, or raise an error that says how to install it."""
+    """Return a module of SciPy, or raise an error for the function of this name."""
     try:
         return importlib.import_module(module)
     except ImportError:
