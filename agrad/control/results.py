@@ -11,6 +11,7 @@ from agrad.engine import layouts
 from agrad.engine.layouts import SHARING, apart_by_rows, copied, shares_any, with_values
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.tensor import raw_of
+from agrad.engine.views import linked_base
 from agrad.transforms.arguments import is_array
 from agrad.transforms.trees import flatten_all, unflatten
 
@@ -32,8 +33,9 @@ def copy_if_aliased(results: Any, operands: Any) -> Any:
 
 def _copied(x: Any, known: Sequence[Any]) -> Any:
     raw = raw_of(x)
-    if not SHARING[type(raw)]:  # a write to a Tensor changes that object only
-        return namespace_of((x,)).astype(x, x.dtype, copy=True) if any(x is other for other in known) else x
+    if not SHARING[type(raw)]:
+        shared = any(linked_base(x) is linked_base(other) for other in known)
+        return namespace_of((x,)).astype(x, x.dtype, copy=True) if shared else x
     row_major = backend_of(raw).row_major
     if row_major(raw) and not shares_any(raw, map(raw_of, known)):
         return x

@@ -13,14 +13,13 @@ from typing import Any
 
 from agrad.backends import backend_of_type
 from agrad.engine.joining import NUMPYS
-from agrad.engine.layouts import SHARING, SPLIT
 from agrad.engine.levels import dispatch, new_node, observed, record_slow, select
 from agrad.engine.namespaces import NUMBERS
 from agrad.engine.observing import OBSERVED
 from agrad.engine.plans import EXACT, NUMBER, ONE_ARGUMENT
 from agrad.engine.tape import ARGUMENT, RESULT, Node, next_id, recording_floor
 from agrad.engine.tensor import Tensor
-from agrad.engine.views import link
+from agrad.engine.views import LINKS, PART_LINKS
 from agrad.foreign import keyword_hint
 
 Call = Callable[..., Any]
@@ -99,7 +98,7 @@ def _unary(primitive: Any) -> Call:
         out = Tensor()
         out.data = y
         level = out.level = x.level
-        if write_back_rules and (SPLIT if primitive.splits else SHARING)[type(y)]:
+        if write_back_rules and (link := (PART_LINKS if primitive.splits else LINKS)[type(y)]):
             link(out, x, ((primitive, {}),))
         parent = x.node
         if parent is None or not differentiable:
@@ -143,7 +142,7 @@ def _unary_with_settings(primitive: Any) -> Call:
         out = Tensor()
         out.data = y
         level = out.level = x.level
-        if write_back_rules and (SPLIT if primitive.splits else SHARING)[type(y)]:
+        if write_back_rules and (link := (PART_LINKS if primitive.splits else LINKS)[type(y)]):
             link(out, x, ((primitive, settings),))
         parent = x.node
         if parent is None or not differentiable:

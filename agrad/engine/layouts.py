@@ -70,6 +70,8 @@ def copy_if_aliased(values: Iterable[Any], others: Sequence[Any] = (), *, row_ma
         raw = value.data if plain else value
         backend = SHARING[type(raw)]
         if backend is None:
+            if plain and getattr(value, "_link", None) is not None:
+                values[i] = wrap(raw, value.level, value.node)
             continue
         block = backend.memory(raw)
         shared = block is None or (block in held and shares_any(raw, held[block]))

@@ -19,8 +19,8 @@ KINDS = frozenset(
 TRAITS = frozenset(
     {
         "averages", "capturable", "combine", "commutative", "core_axes", "decompose", "finite_slopes", "has_effect",
-        "is_update", "is_view", "kind", "may_alias", "moves", "neutral", "no_alias", "operator", "product_rules",
-        "raises", "rows", "rule_traits", "sparsity", "takes_traced_numbers", "used",
+        "is_update", "is_view", "kind", "may_alias", "moves", "neutral", "no_alias", "numpy_view", "operator",
+        "product_rules", "raises", "rows", "rule_traits", "sparsity", "takes_traced_numbers", "used",
     }
 )  # fmt: skip
 """The traits that the definition of a primitive may declare."""
@@ -120,6 +120,8 @@ class Operation:
     """
     is_view = False
     """True if the one result has elements of the first operand, perhaps in its memory."""
+    numpy_view = False
+    """True if NumPy returns a view that can be written. Libraries without views then get one of agrad."""
     is_own = True
     """True if it is defined in agrad. Nothing is known about an operation that a user defines."""
     may_alias: bool = False

@@ -3,10 +3,13 @@
 The implementation is functional: no array is overwritten. If the library returned a view, a write in its code would
 change both arrays, and so both Tensors change. The write-back rules of the operations of the view compute the new base,
 and every other view is recomputed from it. The usual derivative rules apply.
+
+A library without views gets those that NumPy has of row-major arrays.
 """
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -38,6 +41,18 @@ class Link(weakref.ref[Tensor]):
     view: "weakref.ref[Tensor]"
 
 
+class ValueLink(Link):
+    """The link from a view to its base in a library without views.
+
+    It is valid while both Tensors have the arrays that they had when the view was created, or after the last write.
+    The base is no view itself.
+    """
+
+    __slots__ = ("arrays",)
+
+    arrays: tuple[Any, Any]
+
+
 def write_back_rule(primitive: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a write-back rule as a function of the argument, value and options.
 
@@ -61,6 +76,61 @@ def link(view: Tensor, base: Tensor, steps: Steps) -> None:
     """Link ``view``, the result of ``steps`` on ``base``, for writes to both."""
     made = view._link = Link(base)
     made.base, made.steps, made.view = base, steps, weakref.ref(view)
+
+
+def link_values(view: Tensor, base: Tensor, steps: Steps) -> None:
+    """Link a Tensor of a library without views, if NumPy returns a view."""
+    primitive, settings = steps[0]
+    is_element = primitive.sum_slices is not None and not view.shape and Ellipsis not in settings["index"]
+    if not primitive.numpy_view or is_element:
+        return
+    base, steps = _root(base, steps)
+    if not primitive.by_layout or _is_numpy_view(base.shape, steps):
+        _link_values(view, base, steps)
+
+
+def _root(base: Tensor, steps: Steps) -> tuple[Tensor, Steps]:
+    """Return the Tensor that ``base`` is a view of, or itself, with the steps from there."""
+    made = getattr(base, "_link", None)
+    if made is None or not shares_memory(base, made):
+        return base, steps
+    above = made.steps
+    if steps and steps[0][0].by_layout and above[-1][0].by_layout:  # the second of two reshapes is enough
+        above = above[:-1]
+    return made.base, above + steps
+
+
+def _link_values(view: Tensor, base: Tensor, steps: Steps) -> None:
+    made = view._link = ValueLink(base)
+    made.base, made.steps, made.view, made.arrays = base, steps, weakref.ref(view), (view.raw, base.raw)
+
+
+def linked_base(x: Any) -> Any:
+    """Return the base of a view of a library without views; other objects unchanged."""
+    return _root(x, ())[0] if isinstance(getattr(x, "_link", None), ValueLink) else x
+
+
+def _is_numpy_view(shape: tuple[int, ...], steps: Steps) -> bool:
+    """Return True if ``steps`` of a row-major NumPy array are a view."""
+    if len(steps) == 1:
+        return True
+    base = view = np.empty(shape, np.complex64 if any(primitive.splits for primitive, _ in steps) else np.int8)
+    for primitive, settings in steps:
+        view = primitive.raw[np.ndarray](view, **settings)
+    return np.may_share_memory(view, base)
+
+
+def _linking(scalars: bool, kind: type) -> Callable[[Tensor, Tensor, Steps], None] | None:
+    backend = backend_of_type(kind)
+    if backend is not None and backend.shares_memory is None:
+        return link_values
+    return link if (SPLIT if scalars else SHARING)[kind] is not None else None
+
+
+LINKS = Memo(partial(_linking, False))
+"""The function that links a view, by array type. None for NumPy scalars, which have no views."""
+PART_LINKS = Memo(partial(_linking, True))
+"""The same for results that are parts of each element."""
 
 
 def _is_copy(kind: type, array: Callable[[Any], Any], part: Callable[[Any, Any], Any]) -> bool:
@@ -104,8 +174,11 @@ def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out:
     """Return the result of an operation, linked to the first argument if it is a view."""
     base = args[0]
     alone = len(args) == len(primitive.arrays)  # indexing by index arrays copies
-    shares = SPLIT if primitive.splits else SHARING
-    if alone and isinstance(out, Tensor) and isinstance(base, Tensor) and shares[type(out.raw)]:
+    links = PART_LINKS if primitive.splits else LINKS
+    if alone and isinstance(out, Tensor) and isinstance(base, Tensor) and (make := links[type(out.raw)]):
+        if make is link_values:
+            link_values(out, base, ((primitive, settings),))
+            return out
         # an element of each batch element is a view of the array of all
         element = primitive.sum_slices is not None and not out.shape
         if element and COPIED_ELEMENTS[type(out.raw), Ellipsis in settings["index"]]:
@@ -136,11 +209,15 @@ def _is_scalar_member(tensor: Tensor) -> bool:
 def is_view_at(view: Any, base: Any, steps: Steps) -> bool:
     """Return True if ``view`` is ``steps`` of ``base``, and shares its memory."""
     made = getattr(view, "_link", None) if isinstance(view, Tensor) else None
+    if isinstance(made, ValueLink):
+        base, steps = _root(base, steps)
     return made is not None and made.base is base and made.steps == steps and shares_memory(view, made)
 
 
 def shares_memory(view: Tensor, made: Link) -> bool:
     """Return True if a view and its base share memory. Traces may depend on layouts."""
+    if isinstance(made, ValueLink):
+        return view.raw is made.arrays[0] and made.base.raw is made.arrays[1]
     trace = mode().trace
     if trace is not None and any(primitive.by_layout for primitive, _ in made.steps):
         trace.by_layout = True
@@ -185,6 +262,7 @@ def bases_of(tensor: Tensor) -> list[tuple[Tensor, Steps]]:
     A base to which only this view refers is omitted, because nothing can read it.
     """
     above = _above(tensor)
+    connect = _link_values if isinstance(getattr(tensor, "_link", None), ValueLink) else link
     tensor._link = None
     bases: list[tuple[Tensor, Steps]] = []
     steps: Steps = ()
@@ -195,7 +273,7 @@ def bases_of(tensor: Tensor) -> list[tuple[Tensor, Steps]]:
             bases.append((base, steps))
             steps = ()
     if bases:
-        link(tensor, *bases[0])
+        connect(tensor, *bases[0])
     return bases
 
 
@@ -300,8 +378,8 @@ def _mapped_by(level: Any, value: Any) -> Any:
         return level.wrap(namespace.broadcast_to(value, (level.members, *value.shape)))
 
 
-def _replace(tensor: Tensor, result: Any) -> None:
-    """Replace a Tensor by ``result`` in place, and keep the order of axes in memory."""
+def _replace(tensor: Tensor, result: Any) -> Any:
+    """Replace a Tensor by ``result`` in place, and keep the order of axes in memory. Return the new plain array."""
     old = tensor.raw
     become(tensor, result)
     new, backend = tensor.raw, SHARING[type(old)]
@@ -312,6 +390,8 @@ def _replace(tensor: Tensor, result: Any) -> None:
             laid = copy_with_strides(new, backend.strides(old)[old.ndim - len(tensor.shape) :])
         if laid is not new:
             tensor.data = with_values(tensor.data, laid)
+            new = laid
+    return new
 
 
 def is_protected(tensor: Tensor) -> bool:
@@ -380,13 +460,15 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
     for root, steps in bases:
         value = _written_back(root, steps, value)
     views = _below(root)
-    _replace(root, value)
+    by_value = LINKS[type(_replace(root, value))] is link_values
     for view, base, steps, silent in views:
-        taken = _replay(base, steps)
+        taken = result if by_value and view is tensor else _replay(base, steps)
         if silent:
             taken = taken.detach()
         before = view.node
         become(view, taken)
+        if by_value:
+            _link_values(view, *_root(base, steps))
         if view is not tensor:  # its own value before the write leads to the new one, and keeps the hooks
             _share_hooks(before, view.node)
 

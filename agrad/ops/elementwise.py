@@ -175,14 +175,15 @@ array([0.        , 0.54930614])
 """)
 
 # ------------------------------------------------------------------ complex parts; real results of complex arguments
-real = elementwise("real", lambda g: g, keeps_type=False, is_view=True,
+real = elementwise("real", lambda g: g, keeps_type=False, is_view=True, numpy_view=True,
     doc="Return the real part of each element.", example="""
 >>> agrad.real(np.asarray([1 + 2j, 3 - 1j]))
 array([1., 3.])
 >>> agrad.grad(lambda z: agrad.real(z * z))(np.asarray(1 + 2j))
 np.complex128(2+4j)
 """)
-imag = elementwise("imag", lambda xp, g, x_meta: _imag_rule(xp, g, x_meta), keeps_type=False, is_view=True,
+imag = elementwise("imag", lambda xp, g, x_meta: _imag_rule(xp, g, x_meta), keeps_type=False,
+    is_view=True, numpy_view=True,
     doc="Return the imaginary part of each element.", example="""
 >>> agrad.imag(np.asarray([1 + 2j, 3 - 1j]))
 array([ 2., -1.])

@@ -32,7 +32,7 @@ __all__ = ["take", "take_along_axis"]
 Template = tuple[Any, ...]
 
 
-@primitive(linear="x", constant="indices", kind="indexing", is_view=True, raises=True)
+@primitive(linear="x", constant="indices", kind="indexing", is_view=True, numpy_view=True, raises=True)
 def getitem(xp: Any, x: Any, /, *indices: Any, index: Template) -> Any:
     return xp.getitem(x, *indices, index=index)
 

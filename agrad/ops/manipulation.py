@@ -31,7 +31,7 @@ def _permutation(axes: Any, x: Any) -> tuple[int, ...]:
     return normalize_permutation(axes, ndim_of(x, "permute_dims"))
 
 
-@primitive(name="reshape", linear="x", kind="reshape", is_view=True)
+@primitive(name="reshape", linear="x", kind="reshape", is_view=True, numpy_view=True)
 def reshape_p(xp: Any, x: Any, /, *, shape: Any) -> Any:
     return xp.reshape(x, shape)
 
@@ -81,7 +81,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     return no_view(out) if copy else out
 
 
-@primitive(name="permute_dims", linear="x", kind="transpose", is_view=True)
+@primitive(name="permute_dims", linear="x", kind="transpose", is_view=True, numpy_view=True)
 def permute_dims_p(xp: Any, x: Any, /, *, axes: Any) -> Any:
     return xp.permute_dims(x, axes)
 
@@ -125,7 +125,7 @@ def permute_dims(x: Any, /, axes: Sequence[SupportsIndex]) -> Any:
 
 @public
 @public("linalg")
-@primitive(linear="x", batch="leading", core_axes=2, kind="transpose", is_view=True, symmetric=True)
+@primitive(linear="x", batch="leading", core_axes=2, kind="transpose", is_view=True, numpy_view=True, symmetric=True)
 def matrix_transpose(xp: Any, x: Any, /) -> Any:
     """Exchange the last two axes.
 
@@ -424,7 +424,7 @@ def _flip_axes(axis: Any, x: Any) -> tuple[int, ...]:
     return normalize_axes(axis, ndim_of(x, "flip"))
 
 
-flip_p = of_library("flip(x, *, axis)", linear="x", batch="axis", is_view=True, symmetric=True)
+flip_p = of_library("flip(x, *, axis)", linear="x", batch="axis", is_view=True, numpy_view=True, symmetric=True)
 
 
 @flip_p.write_back

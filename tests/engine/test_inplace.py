@@ -2,13 +2,12 @@
 
 import operator
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 from checker import assert_close, host
-from leaves import leaf, shares
+from leaves import leaf
 from modes import DERIVATIVES, check_same
 from refusals import fails
 
@@ -39,6 +38,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "diagonal": lambda x: agrad.linalg.diagonal(x, offset=1),
     "chain": lambda x: agrad.reshape(x, (3, 2)).T[0, 1:],
 }
+COPIES = {key: {"broadcast_to its own shape", "diagonal"} for key in ("jax", "dask")}
 READ_ONLY = {key: {"broadcast_to its own shape", "diagonal"} for key in ("numpy", "array_api_strict")}
 
 
@@ -47,7 +47,8 @@ def test_a_write_to_a_view_or_the_base_is_seen_in_both(name: str, backend: str, 
     """Values, and the derivatives of what was there and of what was written."""
     see = VIEWS[name]
     numbers = host(see(agrad.asarray(np.arange(6).reshape(2, 3).tolist()))).astype(int)
-    reached = np.isin(np.arange(6).reshape(2, 3), numbers) & shares(backend)
+    copied = name in COPIES.get(backend, ())
+    reached = np.isin(np.arange(6).reshape(2, 3), numbers) & (not copied)
 
     def of_view(x: Any) -> Any:
         return agrad.take(agrad.reshape(x, (6,)), place(numbers.reshape(-1)), axis=0)
@@ -70,14 +71,14 @@ def test_a_write_to_a_view_or_the_base_is_seen_in_both(name: str, backend: str, 
         new = w if name in READ_ONLY.get(backend, ()) else 2 * w + v * v
         base = agrad.where(place(reached), new, w)
         after = agrad.where(place(np.arange(6).reshape(2, 3) == 1), 50.0, base * base)
-        return base, of_view(new), of_view(after) if shares(backend) else of_view(new)
+        return base, of_view(new), of_view(new if copied else after)
 
     check_same(written, expected, (place(MATRIX), place(np.asarray(10.0))), ("value", "tangent", "backward"))
 
 
 def test_parts_of_complex_arrays(backend: str, place: Any) -> None:
     """An infinite part leaves the other part alone, as no arithmetic mixes them."""
-    if backend not in ("numpy", "torch"):
+    if backend in ("array_api_strict", "cupy"):
         pytest.skip(f"{backend} gives no views of the parts")
     z = agrad.asarray([1 + 2j, 3 + 4j, complex(5, np.inf)])
     re, im = agrad.real(z), agrad.imag(z)
@@ -235,9 +236,7 @@ def test_a_view_of_a_leaf_is_protected(backend: str) -> None:
     late.requires_grad = True
     for view in (w[0], w.T, agrad.reshape(w, (6,))[1:], row):
         for change in (lambda v=view: operator.iadd(v, 1), lambda v=view: operator.setitem(v, 0, 5.0)):
-            # without views nothing is protected, as nothing of the leaf is reached
-            with pytest.raises(LeafMutationError, match=r"a view of it.*no_grad") if shares(backend) else nullcontext():
-                change()
+            fails(LeafMutationError, "a view of it.*no_grad", change)
     for change in (lambda: operator.iadd(w, 1), lambda: operator.imul(w, w), lambda: operator.setitem(w, 0, 5.0)):
         fails(LeafMutationError, "no_grad", change)
     assert_close(late, MATRIX, "late leaf")
@@ -254,7 +253,7 @@ def test_under_no_grad_the_values_change_and_the_tape_does_not(backend: str) -> 
         w *= 2
     assert w.is_leaf and w.requires_grad and row.requires_grad
     assert_close(w, [[20, 4, 6], [8, 10, 12]], "leaf")
-    assert_close(row, [20, 4, 6] if shares(backend) else [1, 2, 3], "view of the leaf")
+    assert_close(row, [20, 4, 6], "view of the leaf")
     agrad.sum(y).backward()
     assert_close(w.grad, 2 * MATRIX, "gradient")
     w.zero_grad()
@@ -262,7 +261,7 @@ def test_under_no_grad_the_values_change_and_the_tape_does_not(backend: str) -> 
     assert_close(w.grad, [[1, 1, 1], [0, 0, 0]], "gradient through the view")
     with agrad.no_grad():
         row[1] = -1.0
-    assert host(w)[0, 1] == (-1 if shares(backend) else 4)
+    assert host(w)[0, 1] == -1
     assert w.is_leaf
 
 
@@ -274,13 +273,13 @@ def test_a_view_taken_under_no_grad(backend: str) -> None:
         view = x[:2]
     x *= 5
     assert not view.requires_grad
-    assert host(view).tolist() == ([10, 20] if shares(backend) else [2, 4])
-    with pytest.raises(LeafMutationError, match=r"under agrad\.no_grad") if shares(backend) else nullcontext():
+    assert host(view).tolist() == [10, 20]
+    with pytest.raises(LeafMutationError, match=r"under agrad\.no_grad"):
         view *= 2
     assert host(x).tolist() == [10, 20, 30]
     with agrad.no_grad():
         view *= 2
-    assert host(x).tolist() == ([20, 40, 30] if shares(backend) else [10, 20, 30])
+    assert host(x).tolist() == [20, 40, 30]
     agrad.sum(x).backward()
     assert_close(w.grad, [10, 10, 10], "gradient")
 
@@ -290,10 +289,10 @@ def test_a_constant_view_takes_up_the_tape_with_its_base(backend: str) -> None:
     head, tail = x[:2], x[1:]
     head += w * w
     assert host(head).tolist() == [9, 9]
-    assert host(tail).tolist() == ([9, 0] if shares(backend) else [0, 0])
-    assert tail.requires_grad == shares(backend)
+    assert host(tail).tolist() == [9, 0]
+    assert tail.requires_grad
     agrad.sum(tail + head).backward()
-    assert_close(w.grad, 18.0 if shares(backend) else 12.0, "gradient")
+    assert_close(w.grad, 18.0, "gradient")
 
 
 def test_what_a_write_does_not_reach(backend: str, place: Any) -> None:
