@@ -72,7 +72,7 @@ class ExtensionFunctions:
         shape = tuple(x.shape)
         at = None if indices else explicit(index, shape)
         if at is not None:
-            return x[at]
+            return x[(*at, ...)] if Ellipsis in index else x[at]  # an array, and no scalar
         values = self._values(indices)
         if values is None:
             places = self._positions(x, indices, index, shape)

@@ -241,6 +241,7 @@ def _accumulate(tensor: Tensor, cotangent: Any) -> None:
             cotangent = earlier + cotangent if isinstance(cotangent, Tensor) else earlier.data + cotangent
         recorded = isinstance(cotangent, Tensor) and cotangent.level.id >= 0
         tensor._grad = cotangent if recorded else wrap(cotangent, GLOBAL_TAPE)
+        tensor._grad._link = None  # an array, and no scalar
 
 
 def _pullback_for(level: Any, lifted: bool, masks: Masks | None) -> Pull | None:

@@ -19,7 +19,7 @@ from agrad.engine.observing import OBSERVED
 from agrad.engine.plans import EXACT, NUMBER, ONE_ARGUMENT
 from agrad.engine.tape import ARGUMENT, RESULT, Node, next_id, recording_floor
 from agrad.engine.tensor import Tensor
-from agrad.engine.views import LINKS, PART_LINKS
+from agrad.engine.views import LINKS
 from agrad.foreign import keyword_hint
 
 Call = Callable[..., Any]
@@ -98,7 +98,7 @@ def _unary(primitive: Any) -> Call:
         out = Tensor()
         out.data = y
         level = out.level = x.level
-        if write_back_rules and (link := (PART_LINKS if primitive.splits else LINKS)[type(y)]):
+        if write_back_rules and (link := LINKS[type(y)]):
             link(out, x, ((primitive, {}),))
         parent = x.node
         if parent is None or not differentiable:
@@ -142,7 +142,7 @@ def _unary_with_settings(primitive: Any) -> Call:
         out = Tensor()
         out.data = y
         level = out.level = x.level
-        if write_back_rules and (link := (PART_LINKS if primitive.splits else LINKS)[type(y)]):
+        if write_back_rules and (link := LINKS[type(y)]):
             link(out, x, ((primitive, settings),))
         parent = x.node
         if parent is None or not differentiable:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,15 @@ from agrad.engine.tensor import Tensor, wrap
 from agrad.registry import CALLS
 
 
-def _sharing(scalars: bool, kind: type) -> Backend | None:
+def _sharing(kind: type) -> Backend | None:
     backend = backend_of_type(kind)
-    if backend is None or backend.shares_memory is None or (issubclass(kind, np.generic) and not scalars):
+    if backend is None or backend.shares_memory is None or issubclass(kind, np.generic):
         return None
     return backend
 
 
-SHARING = Memo(partial(_sharing, False))
+SHARING = Memo(_sharing)
 """The backend by array type, or None for arrays that share no memory, such as NumPy scalars."""
-SPLIT = Memo(partial(_sharing, True))
-"""The same for results that are parts of each element: NumPy scalars count as arrays."""
 
 
 def with_values(data: Any, raw: Any) -> Any:

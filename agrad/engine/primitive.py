@@ -64,8 +64,6 @@ class Primitive(Operation):
     """True if it is jointly linear in all arguments with a derivative."""
     rule_traits: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """The traits of rules as operations, by their part, such as ``{"vjp:x": {"no_alias": True}}``."""
-    splits = False
-    """True for `real` and `imag`: the result aliases part of each element, even of a scalar."""
 
     def __init__(
         self,

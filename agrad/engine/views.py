@@ -9,14 +9,13 @@ A library without views gets those that NumPy has of row-major arrays.
 
 import weakref
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
 from agrad.engine.joining import is_numpys
-from agrad.engine.layouts import SHARING, SPLIT, copy_with_strides, with_values
+from agrad.engine.layouts import SHARING, copy_with_strides, with_values
 from agrad.engine.namespaces import Memo
 from agrad.engine.operation import check_among
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
@@ -78,15 +77,45 @@ def link(view: Tensor, base: Tensor, steps: Steps) -> None:
     made.base, made.steps, made.view = base, steps, weakref.ref(view)
 
 
+def link_array(view: Tensor, base: Tensor, steps: Steps) -> None:
+    """Link a view, unless one of the two is a scalar."""
+    if not (view.shape == () and _is_element(*steps[0])) and not (base.shape == () and is_scalar(base)):
+        link(view, base, steps)
+
+
 def link_values(view: Tensor, base: Tensor, steps: Steps) -> None:
     """Link a Tensor of a library without views, if NumPy returns a view."""
     primitive, settings = steps[0]
-    is_element = primitive.sum_slices is not None and not view.shape and Ellipsis not in settings["index"]
-    if not primitive.numpy_view or is_element:
+    if not primitive.numpy_view or (view.shape == () and _is_element(primitive, settings)) or is_scalar(base):
         return
     base, steps = _root(base, steps)
     if not primitive.by_layout or _is_numpy_view(base.shape, steps):
         _link_values(view, base, steps)
+
+
+def is_scalar(tensor: Tensor) -> bool:
+    """Return True for a 0-D result of an operation, on every backend.
+
+    Like a NumPy scalar, it shares memory with nothing, and ``s += v`` assigns a new Tensor to ``s``. Leaves, new
+    arrays and arrays that have been written have ``_link`` and are arrays.
+    """
+    return (
+        not hasattr(tensor, "_link")
+        and not tensor.shape
+        and not (tensor.node is not None and tensor.level.id == 0 and tensor.is_leaf)
+    )
+
+
+def like_given(tensor: Tensor, given: Any) -> Tensor:
+    """Return a Tensor that stands for ``given``: a scalar if that is one, or a number."""
+    if hasattr(given, "_link" if isinstance(given, Tensor) else "shape") and not isinstance(given, np.generic):
+        tensor._link = None
+    return tensor
+
+
+def _is_element(primitive: Any, settings: dict[str, Any]) -> bool:
+    """Return True if a 0-D result is an element, and so a scalar: ``x[0]``, but not ``x[0, ...]``."""
+    return primitive.sum_slices is not None and Ellipsis not in settings["index"]
 
 
 def _root(base: Tensor, steps: Steps) -> tuple[Tensor, Steps]:
@@ -111,50 +140,41 @@ def linked_base(x: Any) -> Any:
 
 
 def _is_numpy_view(shape: tuple[int, ...], steps: Steps) -> bool:
-    """Return True if ``steps`` of a row-major NumPy array are a view."""
+    """Return True if ``steps`` of a row-major NumPy array, of which the last is a reshape, are a view."""
     if len(steps) == 1:
         return True
-    base = view = np.empty(shape, np.complex64 if any(primitive.splits for primitive, _ in steps) else np.int8)
-    for primitive, settings in steps:
+    view = np.empty(shape, np.complex64)
+    for primitive, settings in steps[:-1]:
         view = primitive.raw[np.ndarray](view, **settings)
-    return np.may_share_memory(view, base)
+    try:
+        np.reshape(view, steps[-1][1]["shape"], copy=False)
+    except ValueError:
+        return False
+    return True
 
 
-def _linking(scalars: bool, kind: type) -> Callable[[Tensor, Tensor, Steps], None] | None:
+def _linking(kind: type) -> Callable[[Tensor, Tensor, Steps], None] | None:
     backend = backend_of_type(kind)
     if backend is not None and backend.shares_memory is None:
         return link_values
-    return link if (SPLIT if scalars else SHARING)[kind] is not None else None
+    if SHARING[kind] is None:
+        return None
+    return link if SCALARS[kind] else link_array
 
 
-LINKS = Memo(partial(_linking, False))
+LINKS = Memo(_linking)
 """The function that links a view, by array type. None for NumPy scalars, which have no views."""
-PART_LINKS = Memo(partial(_linking, True))
-"""The same for results that are parts of each element."""
 
 
-def _is_copy(kind: type, array: Callable[[Any], Any], part: Callable[[Any, Any], Any]) -> bool:
-    """Return True if ``part(xp, array(xp))`` is a copy for arrays of a type."""
+def _has_scalars(kind: type) -> bool:
     backend = backend_of_type(kind)
     assert backend is not None
     assert backend.shares_memory is not None
-    x = array(backend.xp)
-    return not backend.shares_memory(part(backend.xp, x), x)
+    x = backend.xp.sum(backend.xp.asarray([0.0]))
+    return not backend.shares_memory(backend.xp.reshape(x, (1,)), x)
 
 
-def _copies_elements(key: tuple[type, bool]) -> bool:
-    kind, with_ellipsis = key
-    index = (0, ...) if with_ellipsis else (0,)
-    return _is_copy(kind, lambda xp: xp.asarray([0.0]), lambda xp, x: xp.getitem(x, index=index))
-
-
-COPIED_ELEMENTS = Memo(_copies_elements)
-"""Flags by array type and ``...`` in the index: True if an element is a copy.
-
-An element of a NumPy array is a copy unless the index contains ``...``.
-"""
-
-SCALARS = Memo(lambda kind: _is_copy(kind, lambda xp: xp.sum(xp.asarray([0.0])), lambda xp, x: xp.reshape(x, (1,))))
+SCALARS = Memo(_has_scalars)
 """Flags by array type: True if 0-dimensional results are scalars, as in NumPy."""
 
 
@@ -174,36 +194,11 @@ def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out:
     """Return the result of an operation, linked to the first argument if it is a view."""
     base = args[0]
     alone = len(args) == len(primitive.arrays)  # indexing by index arrays copies
-    links = PART_LINKS if primitive.splits else LINKS
-    if alone and isinstance(out, Tensor) and isinstance(base, Tensor) and (make := links[type(out.raw)]):
-        if make is link_values:
-            link_values(out, base, ((primitive, settings),))
-            return out
-        # an element of each batch element is a view of the array of all
-        element = primitive.sum_slices is not None and not out.shape
-        if element and COPIED_ELEMENTS[type(out.raw), Ellipsis in settings["index"]]:
-            return out
-        if not primitive.splits and _is_scalar_member(base):
-            out._link = None
-            return out
-        link(out, base, ((primitive, settings),))
+    if alone and isinstance(out, Tensor) and isinstance(base, Tensor) and (make := LINKS[type(out.raw)]):
+        if make is link:  # an element of each batch element is an array of NumPy
+            make = link_array
+        make(out, base, ((primitive, settings),))
     return out
-
-
-def _is_scalar_member(tensor: Tensor) -> bool:
-    """Return True if each batch element would be a scalar outside of ``vmap``.
-
-    The parts of a complex scalar are scalars, and all other views are arrays.
-    """
-    if tensor.shape or not SCALARS[type(tensor.raw)]:
-        return False
-    if hasattr(tensor, "_link"):
-        made = tensor._link
-        return made is not None and all(p.splits for p, _ in made.steps) and _is_scalar_member(made.base)
-    inner: Any = tensor
-    while isinstance(inner, Tensor) and type(inner) is not BatchedTensor:
-        inner = inner.data
-    return isinstance(inner, Tensor)
 
 
 def is_view_at(view: Any, base: Any, steps: Steps) -> bool:
@@ -222,10 +217,8 @@ def shares_memory(view: Tensor, made: Link) -> bool:
     if trace is not None and any(primitive.by_layout for primitive, _ in made.steps):
         trace.by_layout = True
     one, other = view.raw, made.base.raw
-    if isinstance(one, np.generic) and isinstance(other, np.generic):  # a part of a scalar
-        return True
-    backend = SPLIT[type(other)]
-    return backend is not None and SPLIT[type(one)] is backend and bool(backend.shares_memory(one, other))
+    backend = SHARING[type(other)]
+    return backend is not None and SHARING[type(one)] is backend and bool(backend.shares_memory(one, other))
 
 
 def _replay(base: Tensor, steps: Steps) -> Any:
@@ -383,7 +376,9 @@ def _replace(tensor: Tensor, result: Any) -> Any:
     old = tensor.raw
     become(tensor, result)
     new, backend = tensor.raw, SHARING[type(old)]
-    if backend is not None and SPLIT[type(new)] is backend:  # a NumPy array may have moved
+    if backend is not None and (
+        SHARING[type(new)] is backend or isinstance(new, np.generic)
+    ):  # a NumPy array may have moved
         if tuple(new.shape) == tuple(old.shape):
             laid = backend.laid_out_like(new, old)
         else:  # vmap has begun to map over it

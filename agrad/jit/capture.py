@@ -13,6 +13,7 @@ from agrad.engine.levels import CAPTURED, GLOBAL_TAPE
 from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.tape import LEAF, Node, change_mode, is_recording, leaf_node
 from agrad.engine.tensor import RecordedTensor, Tensor, wrap
+from agrad.engine.views import like_given
 from agrad.errors import NotDifferentiableError, TracedValueError
 from agrad.jit import entry as entries
 from agrad.jit.bindings import Attribute, Installed, Out, Slot, stride_check
@@ -184,7 +185,7 @@ class Tracing:
         Anything else is returned unchanged.
         """
         if is_raw(leaf):
-            traced = self.trace.array(leaf)
+            traced = like_given(self.trace.array(leaf), leaf)
             return traced, traced.node
         if type(leaf) in numbers:
             scalar = self.trace.scalar(leaf)
@@ -194,7 +195,7 @@ class Tracing:
     def _stand_in(self, i: int, leaf: Tensor) -> Tensor:
         """Return the Tensor that replaces an argument. It is a leaf if derivatives flow to it."""
         if leaf.is_leaf and leaf.level is GLOBAL_TAPE:
-            tensor = wrap(leaf.data, GLOBAL_TAPE)
+            tensor = like_given(wrap(leaf.data, GLOBAL_TAPE), leaf)
             if leaf.node is not None:
                 tensor.node = leaf_node(tensor)
             tensor._grad = leaf.grad
@@ -202,7 +203,7 @@ class Tracing:
             return tensor
         traced = self.trace.array(leaf.data)
         self.inputs[i] = traced.node
-        tensor = wrap(traced, GLOBAL_TAPE)
+        tensor = like_given(wrap(traced, GLOBAL_TAPE), leaf)
         self.trace.no_leaves.append((tensor, traced.node))
         if leaf.node is not None and is_recording(leaf.level.id):
             tensor.node = leaf_node(tensor)

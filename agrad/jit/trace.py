@@ -20,6 +20,7 @@ from agrad.engine.namespaces import NAMESPACES
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import LEAF, next_id
 from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
+from agrad.engine.views import like_given
 from agrad.errors import ConfigurationError, TracedValueError
 from agrad.jit.program import HostCall, Instruction, Variable, variable_like
 from agrad.shapes import kept_shape
@@ -137,7 +138,7 @@ class Trace(Level):
             return made
         if isinstance(made.data, Tensor):
             return made.data
-        return wrap(made.data, self, self.constant_variable(made.data))
+        return like_given(wrap(made.data, self, self.constant_variable(made.data)), made)
 
     def scalar(self, value: Any) -> TracedNumber:
         """Return a traced number of the host."""
@@ -163,7 +164,7 @@ class Trace(Level):
         """Return a traced array for one that is read at each call, or the value unchanged."""
         if self.evaluating or not is_raw(value) or not self.reads_at_call(value):
             return value
-        return wrap(value, self, self.constant_variable(value))
+        return like_given(wrap(value, self, self.constant_variable(value)), value)
 
     # ------------------------------------------------------------------ operations
 

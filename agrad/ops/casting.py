@@ -72,7 +72,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     dtype : dtype
         dtype of any library.
     copy : bool
-        If False, return an array that already has the dtype unchanged.
+        If False, return ``x`` itself if it already has the dtype.
     device : device, optional
         Device of the result.
 
@@ -100,7 +100,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
             f"astype: dtype of a floating-point Tensor must be one of the array API standard, got {dtype!r}. Write "
             "agrad.float64, for example, or cast x.detach()."
         )
-    return (astype_p if floats else cast)(x, dtype=native_dtype(dtype, x), copy=copy)
+    native = native_dtype(dtype, x)
+    if not copy and isinstance(x, Tensor) and x.raw.dtype == native:
+        return x
+    return (astype_p if floats else cast)(x, dtype=native, copy=copy)
 
 
 def _is_array(value: Any) -> bool:

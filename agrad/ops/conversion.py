@@ -125,7 +125,7 @@ def asarray(
     if isinstance(obj, Tensor) or backend_of_type(type(obj)) is not None:
         # a traced Tensor that represents a plain array becomes a Tensor, as the plain array does
         obj = np.asarray(obj) if isinstance(obj, np.generic) else obj  # a scalar has no views
-        out = wrap(_of_numbers(obj), GLOBAL_TAPE) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
+        out = rebuild(_of_numbers(obj), False) if not isinstance(obj, Tensor) or obj.level.id < 0 else obj
         if backend is not None:
             if (
                 dtype is not None

@@ -271,9 +271,6 @@ def imag_put(xp: Any, x: Any, value: Any) -> Any:
     return xp.from_parts(xp.real(x), value)
 
 
-real.primitive.splits = imag.primitive.splits = True
-
-
 def _cosine(xp: Any, x: Any) -> Any:
     """Return the cosine of the arcsine, of a complex number on the side of the branch cut that the library chose."""
     root = xp.sqrt(one_minus_square(x))

@@ -7,9 +7,9 @@ from typing import Any
 
 from agrad.engine.explain import NOT_IN_BLOCKS
 from agrad.engine.levels import GLOBAL_TAPE
-from agrad.engine.tape import mode
-from agrad.engine.tensor import Tensor
-from agrad.engine.views import check_writable, write
+from agrad.engine.tape import is_recording, mode
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
+from agrad.engine.views import check_writable, is_scalar, write
 from agrad.errors import AxesError, OperandError, RefusedFunctionError
 from agrad.ops import discrete, elementwise
 from agrad.ops.casting import astype
@@ -111,9 +111,23 @@ def _in_place(function: Method) -> Method:
             result = function(self, other)
         except OperandError:
             result = CALLS["operator_beside"](function, self, other)
-        return result if result is NotImplemented else write(self, result, what)
+        return result if result is NotImplemented or _is_renewed(self) else write(self, result, what)
 
     return method
+
+
+def _is_renewed(tensor: Tensor) -> bool:
+    """Return True if ``tensor += v`` assigns a new Tensor to the name, as for a NumPy scalar.
+
+    Under ``no_grad``, the value of a recorded result changes instead, which keeps its derivative.
+    """
+    if not is_scalar(tensor):
+        return False
+    held = strip_constant_levels(tensor)
+    while isinstance(held, BatchedTensor):
+        held = strip_constant_levels(held.data)
+    recorded = isinstance(held, Tensor) and (held.level.derivative or held.level.keeps_rules)
+    return not recorded or is_recording(held.level.id)
 
 
 def _setitem(self: Tensor, index: Any, value: Any, /) -> None:

@@ -125,6 +125,7 @@ def _move_beside(x: Any, like: Any) -> Any:
 def rebuild(raw: Any, requires_grad: bool, role: Any = None) -> Tensor:
     """Create a Tensor from a plain array; pickles and copies also call it."""
     tensor = wrap(raw, GLOBAL_TAPE)
+    tensor._link = None  # an array, and no scalar
     if requires_grad:
         tensor.requires_grad = True
     if role is not None:

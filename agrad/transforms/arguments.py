@@ -21,6 +21,7 @@ from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import is_over
 from agrad.engine.tensor import Tensor, raw_of, strip_constant_levels, wrap
+from agrad.engine.views import like_given
 from agrad.errors import (
     ConfigurationError,
     DtypeError,
@@ -99,8 +100,10 @@ class Inputs:
     def lift(self, level: Level, nodes: Sequence[Any]) -> tuple[Any, ...]:
         """Return the arguments as Tensors of a transform, with ``nodes`` for their leaves."""
         lifted = []
-        for value, node in zip(self.values, nodes, strict=True):
+        for value, node, leaf in zip(self.values, nodes, self.leaves, strict=True):
             tensor = wrap(value, level, node)
+            if not value.shape:
+                like_given(tensor, leaf)
             if level.tape:
                 node.owner = weakref.ref(tensor)
             lifted.append(tensor)
@@ -234,7 +237,7 @@ def with_constants(call: Callable[..., Any], f: Any, args: Sequence[Any], kwargs
 
     def constant(leaf: Any) -> Any:
         # one Tensor for an array that occurs several times
-        return made.setdefault(id(leaf), wrap(leaf, GLOBAL_TAPE)) if _is_raw_number(leaf) else leaf
+        return made.setdefault(id(leaf), like_given(wrap(leaf, GLOBAL_TAPE), leaf)) if _is_raw_number(leaf) else leaf
 
     def lifted(arg: Any) -> Any:
         # a pytree without plain arrays is passed as it is

@@ -17,6 +17,7 @@ from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import change_mode, mode
 from agrad.engine.tensor import Tensor, present, strip_constant_levels, wrap
+from agrad.engine.views import like_given
 from agrad.errors import ConfigurationError, OperandError, ShapeError, TracedValueError, described
 from agrad.expect import one_of
 from agrad.ops.map_draws import RANDOMNESS, Map
@@ -203,9 +204,9 @@ class _Members:
             if axis is None or leaf is None:
                 if isinstance(leaf, Tensor):
                     # a new Tensor: a write in f belongs to the batch elements and is not visible after the map
-                    self.leaves[i] = wrap(leaf.data, leaf.level, leaf.node)
+                    self.leaves[i] = like_given(wrap(leaf.data, leaf.level, leaf.node), leaf)
                 elif backend_of_type(type(leaf)) is not None:
-                    self.leaves[i] = wrap(leaf, GLOBAL_TAPE)  # inside, operators then see Tensors only
+                    self.leaves[i] = like_given(wrap(leaf, GLOBAL_TAPE), leaf)  # operators then see Tensors only
                 continue
             place = TreePath(args, i, "argument", none_is_leaf=True)
             axis = _axis_of(leaf, axis, place, name)
