@@ -452,4 +452,5 @@ def flip(x: Any, /, *, axis: Axes = None) -> Any:
     array([[3, 4],
            [1, 2]])
     """
-    return flip_p(x, axis=_flip_axes(axis, x))
+    out = flip_p(x, axis=_flip_axes(axis, x))
+    return out if x.shape else no_view(out)
