@@ -10,7 +10,7 @@ from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tape import is_recording, mode
 from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
 from agrad.engine.views import check_writable, is_scalar, write
-from agrad.errors import AxesError, OperandError, RefusedFunctionError
+from agrad.errors import AxesError, OperandError, ReadOnlyViewError, RefusedFunctionError
 from agrad.ops import discrete, elementwise
 from agrad.ops.casting import astype
 from agrad.ops.indexing import get_at, set_at
@@ -74,6 +74,7 @@ def install(kind: type[Tensor]) -> None:
         methods[f"__i{name}__"] = _in_place(function)
     for name, function in COMPARISONS.items():
         methods[f"__{name}__"] = _forward(function)
+    methods |= {name: getattr(kind, name).setter(_set_part(name)) for name in ("real", "imag")}
     for name, method in methods.items():
         setattr(kind, name, method)
 
@@ -134,6 +135,24 @@ def _setitem(self: Tensor, index: Any, value: Any, /) -> None:
     check_writable(self, "x[i] = v")
     write(self, set_at(self, value, index), "x[i] = v")
     self._link = getattr(self, "_link", None)  # after a write it is an array, also a 0-D one, and not a scalar
+
+
+def _set_part(name: str) -> Method:
+    what = f"x.{name} = v"
+
+    def set_part(self: Tensor, value: Any, /) -> None:
+        if self.dtype.kind == "complex floating":
+            parts = {"real": elementwise.real(self), "imag": elementwise.imag(self)}
+            parts[name] = set_at(parts[name], value, ...)
+            write(self, elementwise.from_parts(parts["real"], parts["imag"]), what)
+        elif name == "real":
+            self[...] = value
+        else:
+            raise ReadOnlyViewError(
+                f"{what}: x must be complex, got dtype {self.dtype}. Cast it to a complex dtype first."
+            )
+
+    return set_part
 
 
 def _contains(self: Tensor, value: Any, /) -> bool:

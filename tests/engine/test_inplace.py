@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from checker import assert_close, host
 from leaves import leaf
-from modes import DERIVATIVES, check_same
+from modes import DERIVATIVES, MODES, check_same
 from refusals import fails
 
 import agrad
@@ -101,6 +101,26 @@ def test_parts_of_complex_arrays(backend: str, place: Any) -> None:
         return re + 1j * agrad.concat([im[:1], im[1:] + agrad.sum(re)])
 
     check_same(parts, plain, (place(np.asarray([0.5, -1.0, 2.0])),), DERIVATIVES)
+
+
+def test_parts_are_assigned(place: Any) -> None:
+    def written(a: Any) -> Any:
+        z = agrad.asarray(a) * (2 + 1j)
+        view = z[1:]
+        z.real = a * a
+        view.imag += 1.0
+        x = a * 1.0
+        x.real = 3.0
+        return agrad.real(z), agrad.imag(z) * x
+
+    def expected(a: Any) -> Any:
+        return a * a, 3.0 * (a + agrad.asarray(place(np.asarray([0.0, 1.0, 1.0]))))
+
+    check_same(written, expected, (place(np.asarray([0.5, -1.0, 2.0])),), [m for m in MODES if m != "value"])
+    z = agrad.asarray(place(np.asarray([1 + 2j, complex(np.inf, 1.0)])))
+    z.imag = 5.0
+    assert host(z).tolist() == [1 + 5j, complex(np.inf, 5.0)]
+    fails(ReadOnlyViewError, "x.imag = v: x must be complex", setattr, agrad.real(z), "imag", 1.0)
 
 
 # ---------------------------------------------------------------- the index of a write
