@@ -10,9 +10,7 @@ import numpy as np
 from agrad.backends import backend_of, backend_of_type
 from agrad.backends.base import Backend
 from agrad.engine.namespaces import Memo
-from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor, wrap
-from agrad.registry import CALLS
 
 
 def _sharing(kind: type) -> Backend | None:
@@ -81,23 +79,8 @@ def copy_if_aliased(values: Iterable[Any], others: Sequence[Any] = (), *, row_ma
     return values
 
 
-def lies_in_a_row(vector: Tensor) -> bool:
-    """Return True if the elements of a 1-D Tensor are contiguous in memory.
-
-    The present trace then depends on layouts.
-    """
-    raw = vector.raw
-    backend = backend_of(raw)
-    if backend.shares_memory is None or vector.size < 2:
-        return True
-    trace = mode().trace
-    if trace is not None:
-        trace.by_layout = True
-    return bool(backend.strides(raw)[-1] == _unit(backend, raw.dtype))
-
-
 @cache
-def _unit(backend: Any, dtype: Any) -> int:
+def unit_stride(backend: Any, dtype: Any) -> int:
     """Return the stride of a contiguous vector."""
     found: int = backend.strides(backend.xp.empty((2,), dtype=dtype))[0]
     return found
@@ -145,7 +128,7 @@ def copy_with_strides(raw: Any, steps: Sequence[int], *, packed: bool = False) -
     backend, lead = backend_of(raw), raw.ndim - len(steps)
     shape = tuple(raw.shape[lead:])
     order = sorted(range(len(shape)), key=lambda i: -abs(steps[i]))
-    lengths, last, inner, expected = list(shape), 1, -1, _unit(backend, raw.dtype)
+    lengths, last, inner, expected = list(shape), 1, -1, unit_stride(backend, raw.dtype)
     for i in reversed(order):
         if shape[i] == 1:
             continue
@@ -158,6 +141,3 @@ def copy_with_strides(raw: Any, steps: Sequence[int], *, packed: bool = False) -
     out = out[tuple([slice(n) for n in raw.shape])]
     out[...] = raw
     return out
-
-
-CALLS["lies_in_a_row"] = lies_in_a_row

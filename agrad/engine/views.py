@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from agrad.backends import backend_of, backend_of_type
+from agrad.dtypes import is_complex
 from agrad.engine.joining import is_numpys
 from agrad.engine.layouts import SHARING, copy_with_strides, with_values
 from agrad.engine.namespaces import Memo
@@ -143,14 +144,24 @@ def _is_numpy_view(shape: tuple[int, ...], steps: Steps) -> bool:
     """Return True if ``steps`` of a row-major NumPy array, of which the last is a reshape, are a view."""
     if len(steps) == 1:
         return True
-    view = np.empty(shape, np.complex64)
-    for primitive, settings in steps[:-1]:
-        view = primitive.raw[np.ndarray](view, **settings)
     try:
-        np.reshape(view, steps[-1][1]["shape"], copy=False)
+        np.reshape(_of_numpy(shape, np.complex64, steps[:-1]), steps[-1][1]["shape"], copy=False)
     except ValueError:
         return False
     return True
+
+
+def _of_numpy(shape: tuple[int, ...], dtype: Any, steps: Steps) -> Any:
+    view = np.empty(shape, dtype)
+    for primitive, settings in steps:
+        view = primitive.raw[np.ndarray](view, **settings)
+    return view
+
+
+def as_numpy(view: Tensor) -> Any:
+    """Return a NumPy array, of any values, with the layout of a view of a library without views."""
+    base, steps = _root(view, ())
+    return _of_numpy(base.shape, np.complex64 if is_complex(base.dtype) else np.float32, steps)
 
 
 def _linking(kind: type) -> Callable[[Tensor, Tensor, Steps], None] | None:
@@ -432,8 +443,7 @@ def write(tensor: Tensor, result: Any, what: str) -> Any:
     if result is NotImplemented or result is tensor:
         return result
     check_writable(tensor, what)
-    if not isinstance(result, Tensor):  # of a constant whose transform has ended
-        result = wrap(result, tensor.level)
+    result = _as_tensor(result, tensor)
     if result.shape != tensor.shape or result.dtype != tensor.dtype:
         raise OperandError(
             f"{what}: the result must have dtype {tensor.dtype} and shape {tensor.shape}, got {result.dtype} and "
@@ -441,6 +451,11 @@ def write(tensor: Tensor, result: Any, what: str) -> Any:
         )
     _write_through(tensor, result, what)
     return tensor
+
+
+def _as_tensor(result: Any, tensor: Tensor) -> Tensor:
+    """Return a new value of ``tensor`` as a Tensor. An operation on constants of ended transforms returns an array."""
+    return result if isinstance(result, Tensor) else wrap(result, tensor.level)
 
 
 def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
@@ -455,9 +470,11 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
     for root, steps in bases:
         value = _written_back(root, steps, value)
     views = _below(root)
-    by_value = LINKS[type(_replace(root, value))] is link_values
+    by_value = LINKS[type(_replace(root, _as_tensor(value, root)))] is link_values
     for view, base, steps, silent in views:
-        taken = result if by_value and view is tensor else _replay(base, steps)
+        # hooks of a recorded base are called for the cotangents of its views, also of the written one
+        known = by_value and view is tensor and base.node is None and not isinstance(base.data, Tensor)
+        taken = result if known else _as_tensor(_replay(base, steps), view)
         if silent:
             taken = taken.detach()
         before = view.node

@@ -216,7 +216,7 @@ class Tracing:
 
         During the trace, a Tensor that is not a leaf becomes one. Derivatives of the program then end there.
         """
-        data, node, kind = tensor.data, tensor.node, tensor.__class__
+        data, node, kind, link = tensor.data, tensor.node, tensor.__class__, getattr(tensor, "_link", None)
         grad = None if getattr(tensor, "_grad", None) is None else tensor.grad
         slot = Slot(tensor if leaf < 0 else None, leaf, tensor_kind(tensor))
         traced = tensor.data = self.trace.array(data)
@@ -241,6 +241,8 @@ class Tracing:
         def undo() -> None:
             tensor.data, tensor.node, tensor.__class__ = data, node, kind
             tensor._grad, installed.read = grad, None
+            if link is not None:
+                tensor._link = link
 
         self._undo.append(undo)
         installed.read = tensor._grad = read

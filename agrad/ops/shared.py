@@ -9,9 +9,13 @@ from typing import Any, Literal, SupportsIndex, get_args
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import DType, as_dtype, is_floating
 from agrad.engine.joining import joined
+from agrad.engine.layouts import unit_stride
 from agrad.engine.scalars import TracedNumber, host_array_call
+from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor, raw_of
+from agrad.engine.views import as_numpy
 from agrad.errors import OperandError
+from agrad.registry import CALLS
 from agrad.shapes import kept_shape, normalize_axes, normalize_axis
 
 NUMBERS = (bool, int, float, complex)
@@ -132,6 +136,23 @@ def holds_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) or (isinstance(value, (list, tuple)) and any(map(holds_tensor, value)))
 
 
+def lies_in_a_row(vector: Tensor) -> bool:
+    """Return True if the elements of a 1-D Tensor are contiguous in memory.
+
+    The present trace then depends on layouts.
+    """
+    raw = vector.raw
+    backend = backend_of(raw)
+    if vector.size < 2:
+        return True
+    if backend.shares_memory is None:
+        return bool(as_numpy(vector).flags.c_contiguous)
+    trace = mode().trace
+    if trace is not None:
+        trace.by_layout = True
+    return bool(backend.strides(raw)[-1] == unit_stride(backend, raw.dtype))
+
+
 def no_view(value: Any) -> Any:
     """Return a result as a separate array: writes to it change no other array."""
     if isinstance(value, Tensor):
@@ -142,3 +163,6 @@ def no_view(value: Any) -> Any:
 def is_array(value: Any) -> bool:
     """Return True if ``value`` is a Tensor or a plain array of an available backend."""
     return isinstance(value, Tensor) or backend_of_type(type(value)) is not None
+
+
+CALLS["lies_in_a_row"] = lies_in_a_row

@@ -147,6 +147,21 @@ def test_a_write_to_the_base_of_a_view_with_a_hook() -> None:
     assert run(True, to_both) == ([[5.0, 5.0]], [0.0, 0.0, 50.0, 50.0])
 
 
+def test_a_hook_on_a_base_sees_the_gradients_of_its_views(place: Any) -> None:
+    x = agrad.asarray(place(X), requires_grad=True)
+    base = x * 1.0
+    base.retain_grad()
+    view = base[:2]
+    view.retain_grad()
+    view *= 3.0
+    base.register_hook(lambda g: 10 * g)
+    (agrad.sum(view * view) + base[0]).backward()
+    slope = np.append(6 * X[:2] + [1, 0], 0)
+    assert_close(view.grad, 6 * X[:2], "of the view")
+    assert_close(base.grad, 10 * slope, "of the base")
+    assert_close(x.grad, 30 * slope, "of the leaf")
+
+
 def test_what_is_refused() -> None:
     x = agrad.asarray(X, requires_grad=True)
     fails(NotDifferentiableError, r"register_hook\(\): .* requires_grad=True", agrad.asarray(X).register_hook, print)

@@ -104,6 +104,12 @@ def test_the_same_values_inside_a_transform_as_outside(label: str) -> None:
             np.testing.assert_array_equal(np.signbit(values[zero]), np.signbit(expected[zero]))
 
 
+@pytest.mark.parametrize("label", VIEWS)
+def test_a_write_has_the_same_effect_on_every_backend(label: str, place: Any) -> None:
+    function = after_a_write(VIEWS[label])
+    assert_close(function(agrad.asarray(place(SQUARE))), function(SQUARE), "values", 0.0)
+
+
 @pytest.mark.parametrize("uplo", ["L", "U"])
 def test_the_derivative_of_eigenvectors_of_either_triangle(uplo: str) -> None:
     weights = _RNG.normal(size=(4, 4))

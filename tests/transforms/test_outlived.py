@@ -12,7 +12,7 @@ from refusals import fails
 import agrad
 from agrad.errors import TracedValueError
 
-ONE, THREE = np.asarray(1.0), np.asarray(3.0)
+ONE, TWO, THREE = np.asarray(1.0), np.asarray(2.0), np.asarray(3.0)
 
 
 def failing(f: Any, y: Any) -> None:
@@ -146,3 +146,31 @@ def test_a_constant_of_an_ended_gradient_is_written_into() -> None:
     assert host(kept[0]).tolist() == [5.0, 2.0]
     kept[0] += 1.0
     assert host(kept[0]).tolist() == [6.0, 3.0]
+
+
+def test_a_view_of_a_constant_of_an_ended_transform_is_written_into(place: Any) -> None:
+    x = agrad.asarray(place(np.ones((2, 3))))
+    view = x[0]
+
+    def f(a: Any) -> Any:
+        view[0] += a
+        return agrad.sum(x)
+
+    agrad.jvp(f, (place(TWO),), (place(TWO),))
+    view += 1.0
+    assert host(x).tolist() == [[4.0, 2.0, 2.0], [1.0, 1.0, 1.0]]
+
+
+def test_a_view_remains_one_after_an_error_in_jit(place: Any) -> None:
+    x = agrad.asarray(place(np.ones((2, 3))))
+    view = x[0]
+
+    def f(a: Any) -> Any:
+        view[1] += a
+        x[0] += a
+        raise KeyError("raised")
+
+    fails(KeyError, "raised", agrad.jit(f), place(ONE))
+    view += 1.0
+    x[0] *= 3.0
+    assert host(view).tolist() == host(x)[0].tolist() == [6.0, 6.0, 6.0]
