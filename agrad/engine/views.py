@@ -443,7 +443,8 @@ def write(tensor: Tensor, result: Any, what: str) -> Any:
     if result is NotImplemented or result is tensor:
         return result
     check_writable(tensor, what)
-    result = _as_tensor(result, tensor)
+    if not isinstance(result, Tensor):  # of a constant whose transform has ended
+        result = wrap(result, tensor.level)
     if result.shape != tensor.shape or result.dtype != tensor.dtype:
         raise OperandError(
             f"{what}: the result must have dtype {tensor.dtype} and shape {tensor.shape}, got {result.dtype} and "
@@ -451,11 +452,6 @@ def write(tensor: Tensor, result: Any, what: str) -> Any:
         )
     _write_through(tensor, result, what)
     return tensor
-
-
-def _as_tensor(result: Any, tensor: Tensor) -> Tensor:
-    """Return a new value of ``tensor`` as a Tensor. An operation on constants of ended transforms returns an array."""
-    return result if isinstance(result, Tensor) else wrap(result, tensor.level)
 
 
 def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
@@ -470,11 +466,14 @@ def _write_through(tensor: Tensor, result: Tensor, what: str) -> None:
     for root, steps in bases:
         value = _written_back(root, steps, value)
     views = _below(root)
-    by_value = LINKS[type(_replace(root, _as_tensor(value, root)))] is link_values
+    value = value if isinstance(value, Tensor) else wrap(value, root.level)
+    by_value = LINKS[type(_replace(root, value))] is link_values
     for view, base, steps, silent in views:
         # hooks of a recorded base are called for the cotangents of its views, also of the written one
         known = by_value and view is tensor and base.node is None and not isinstance(base.data, Tensor)
-        taken = result if known else _as_tensor(_replay(base, steps), view)
+        taken = result if known else _replay(base, steps)
+        if not isinstance(taken, Tensor):
+            taken = wrap(taken, view.level)
         if silent:
             taken = taken.detach()
         before = view.node
