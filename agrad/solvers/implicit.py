@@ -14,6 +14,7 @@ from typing import Any, Literal
 from agrad.engine.backward import backward_pass
 from agrad.engine.batching import Batch
 from agrad.engine.calls import array_of_number, is_tensor, lift_all, newest_level, record_call, recorded_part, tensor_of
+from agrad.engine.explain import called
 from agrad.engine.gradients import nodes_before, starting_cotangents
 from agrad.engine.joining import moved_beside, started
 from agrad.engine.levels import Forward, lift, select
@@ -185,7 +186,7 @@ class Evaluation:
     def __init__(self, function: Residual, level: Any, starts: Sequence[Tensor]) -> None:
         self.level, self.starts, self.since = level, starts, next_id()
         with recording_from(level.id):
-            self.outs: list[Any] = [recorded_part(r) for r in function(starts)]
+            self.outs: list[Any] = [recorded_part(r) for r in called(function, starts)]
         self.ends: list[Any] = [split_level(r, level)[1] for r in self.outs]
 
     def pulled(self, gs: Leaves, retain: bool = False, again: bool = False) -> dict[Node, Any]:

@@ -88,8 +88,20 @@ def ordered(t: Any) -> Any:
     return np.sum(t[np.arange(2)] * t[np.argsort(np.array([3.0, 1.0, 2.0]))[:2]])
 
 
+def solved(t: Any) -> Any:
+    """A function that fills an array, which the derivative of a solver calls again."""
+
+    def residual(y: Any) -> Any:
+        out = np.zeros(2)
+        out[0] = y[0] ** 3 + y[1] - t[1]
+        out[1] = 3 * y[1] - t[0]
+        return out
+
+    return np.sum(agrad.root(residual, np.ones(2)) * np.array([1.0, 2.0]))
+
+
 PROGRAMS = (written, masked, listed, joined, looped, grids, filled, stepped, per_element, methods, polynomial, framed)
-PROGRAMS += (ordered,)
+PROGRAMS += (ordered, solved)
 NO_VALUES = {"masked", "stepped", "per_element", "framed"}
 """Programs that branch on values or count by them, which vmap and jit do not."""
 
