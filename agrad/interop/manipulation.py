@@ -162,7 +162,16 @@ def _stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Tensor:
     return cast(agrad.stack(parts, axis=axis_of(axis, parts[0].ndim + 1)), dtype)
 
 
-as_written("dstack hstack vstack")
+def _joining(name: str) -> Any:
+    join = getattr(np, name).__wrapped__  # NumPy composes it of its other functions
+
+    def handler(tup: Any, **kwargs: Any) -> Tensor:
+        return join(_parts(tup), **kwargs)
+
+    return implements(name)(handler)
+
+
+_dstack, _hstack, _vstack = map(_joining, ("dstack", "hstack", "vstack"))
 
 
 @implements("column_stack")

@@ -38,6 +38,7 @@ def masked(t: Any) -> Any:
 
 def listed(t: Any) -> Any:
     rows = np.array([[t[0], 1.0], [t[1], t[2] * 2]])
+    rows += np.vstack((np.hstack(([t[0]], [1.0])), [t[1], 2.0])) + np.dstack(([t[0], 1.0], t[1:]))[0]
     return np.sum(np.linalg.inv(rows) @ np.array(x * x for x in t[:2]))
 
 
