@@ -68,6 +68,37 @@ def test_on_each_backend(place: Any) -> None:
     assert_close(host(assembled(agrad.asarray(x)).toarray()), host(scattered(X)), "array")
 
 
+DIAGONALS = {
+    "three": (lambda v: [v[0], 2.0, v[:3]], [-1, 0, 1], (4, 4)),
+    "one": (lambda v: v, 1, None),
+    "numbers": (lambda v: [v[0], v[1]], 0, None),
+    "longer": (lambda v: [v, [3, 4]], [-1, 1], (4, 2)),
+}
+
+
+@pytest.mark.parametrize("name", DIAGONALS)
+def test_diagonals(name: str, place: Any) -> None:
+    diagonals, offsets, shape = DIAGONALS[name]
+    v = X[:3] if name == "longer" else X
+
+    def f(v: Any) -> Any:
+        matrix = sparse.diags(diagonals(v), offsets, shape).tocsc()
+        return agrad.sum(agrad.sin(matrix.toarray()))
+
+    def expected(v: np.ndarray) -> Any:
+        return np.sum(np.sin(theirs.diags(diagonals(v), offsets, shape).toarray()))
+
+    slopes = [(expected(v + h) - expected(v - h)) / 2e-6 for h in 1e-6 * np.eye(v.size)]
+    x = place(v)
+    assert_close(host(f(x)), expected(v), "value")
+    assert_close(host(agrad.grad(f)(x)), np.asarray(slopes), "gradient", 1e-8)
+    assert_close(host(agrad.jvp(f, (x,), (x,))[1]), np.dot(slopes, v), "tangent", 1e-8)
+    second = host(agrad.hessian(f)(x))
+    assert_close(host(agrad.jit(agrad.hessian(f))(x)), second, "second order in jit", 1e-12)
+    many = host(agrad.vmap(agrad.grad(f))(agrad.stack([agrad.asarray(x), agrad.asarray(x)])))
+    assert_close(many, np.stack([slopes, slopes]), "vmap", 1e-8)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_forms_of_the_arguments(name: str) -> None:
     made, real, values = getattr(sparse, name), getattr(theirs, name), X[:3]

@@ -9,6 +9,7 @@ from refusals import Refusal, fails, refuses
 
 import agrad
 from agrad.errors import MixedBackendsError, OperandError, ShapeError
+from agrad.scipy.sparse import diags
 from agrad.scipy.sparse.linalg import factorized, splu, spsolve
 from agrad.testing import check_grads
 
@@ -94,6 +95,7 @@ def test_the_matrix_is_copied() -> None:
 LEAF = agrad.asarray([1.0, 2.0, 3.0], requires_grad=True)
 REFUSED: list[Refusal] = [
     (OperandError, "a sparse matrix of SciPy, got ndarray. Pass a dense matrix", lambda: spsolve(np.eye(3), LEAF)),
+    (OperandError, "got SparseArray. Call spsolve(A, b).", lambda: splu(diags([LEAF], [0]))),
     (ShapeError, "A must be square, got shape (3, 4)", lambda: spsolve(sparse.eye_array(3, 4), LEAF)),
     (ShapeError, "b must have 4 rows, like the matrix, got shape (3,)", lambda: spsolve(sparse.eye_array(4), LEAF)),
     (RuntimeError, "singular", lambda: splu(sparse.csc_array(np.zeros((3, 3)))).solve(LEAF)),

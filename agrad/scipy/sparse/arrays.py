@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 import agrad
-from agrad.interop.arguments import values_of
+from agrad.interop.arguments import flat, picked, promoted, tensors, values_of
+from agrad.numpy.calls import first
 from agrad.scipy.shared import Function, is_array, library, named
 
-__all__ = ["coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array", "csr_matrix"]
+__all__ = ["coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array", "csr_matrix", "diags"]
 
 
 def _class(name: str) -> Any:
@@ -50,3 +51,33 @@ csc_array: Function = _class("csc_array")
 csc_matrix: Function = _class("csc_matrix")
 csr_array: Function = _class("csr_array")
 csr_matrix: Function = _class("csr_matrix")
+
+
+def diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> Any:
+    """Assemble a sparse matrix from its diagonals.
+
+    Like ``scipy.sparse.diags``, whose object is returned if no diagonal is or contains a Tensor or another array than a
+    NumPy array. Otherwise, the result is an ``agrad.SparseArray``, which is differentiable with respect to them.
+
+    Examples
+    --------
+    >>> from agrad.scipy import sparse
+    >>> sparse.diags([1.0, agrad.asarray([2.0, 3.0])], [0, 1], shape=(3, 3)).toarray().numpy()
+    array([[1., 2., 0.],
+           [0., 1., 3.],
+           [0., 0., 1.]])
+    >>> agrad.grad(lambda v: (sparse.diags([v, -v[:2]], [0, 1]) @ v)[0])(np.asarray([1.0, 2.0, 4.0]))
+    array([ 0., -1.,  0.])
+    """
+    sparse = library("scipy.sparse", "agrad.scipy.sparse.diags")
+    if first((diagonals,)) is None:
+        return sparse.diags(diagonals, offsets, shape, format, dtype)
+    if np.ndim(offsets) == 0:
+        diagonals, offsets = [diagonals], [offsets]
+    parts = [flat(part) for part in promoted(*tensors(*diagonals))]
+    ends = np.cumsum([part.size for part in parts])
+    ranks = [np.arange(end - part.size, end) + 1 for part, end in zip(parts, ends, strict=True)]
+    pattern = sparse.diags(ranks, offsets, shape, dtype=np.int64).tocoo()
+    values = picked(agrad.concat(parts), pattern.data - 1)
+    values = values if dtype is None else agrad.astype(values, np.dtype(dtype).name)
+    return agrad.SparseArray.assemble(values, pattern.row, pattern.col, pattern.shape)

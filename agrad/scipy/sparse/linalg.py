@@ -129,10 +129,8 @@ class SuperLU:
 
     def __init__(self, A: Any, **options: Any) -> None:
         if library_of(A) is None:
-            raise OperandError(
-                f"splu and spsolve: A must be a sparse matrix of SciPy, got {type(A).__name__}. "
-                "Pass a dense matrix to agrad.linalg.solve."
-            )
+            fix = "Call spsolve(A, b)" if isinstance(A, SparseArray) else "Pass a dense matrix to agrad.linalg.solve"
+            raise OperandError(f"splu and spsolve: A must be a sparse matrix of SciPy, got {type(A).__name__}. {fix}.")
         _check_square(A)
         self._factors = _Factors(A.copy(), options)
         self._factors.of(np.result_type(A.dtype, np.float32))
