@@ -43,6 +43,7 @@ _START, _ONES, _solution, _first = [1.0, 1.0, 1.0], [1.0, 1.0], attrgetter("x"),
 _BOUNDS = [(0.9, 1.1), (None, 1), (-2, None)]
 plain("minimize", "", _quartic, _START, (_A,), "BFGS", options={"gtol": 1e-9}, then=_solution)
 plain("minimize", "bounds", _quartic, _START, args=(_A,), bounds=_BOUNDS, tol=1e-13, then=_solution)
+plain("fsolve", "", _system, _START, (_A,), xtol=1e-12)
 plain("root", "", _system, _START, args=(_A,), tol=1e-12, then=_solution)
 plain("root_scalar", "", _cubic, (np.asarray(0.8),), bracket=[-3.0, 3.0], xtol=1e-14, then=_root)
 _fitted = partial(plain, "least_squares", args=(_X, _Y), then=_solution, **_TIGHT)

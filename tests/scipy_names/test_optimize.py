@@ -450,3 +450,22 @@ def test_without_scipy_the_error_says_how_to_install_it(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     with pytest.raises(MissingExtraError, match=r"minimize needs SciPy\. Install it with"):
         optimize.minimize(lambda x: agrad.sum(x**2), np.ones(2))
+
+
+def test_fsolve_returns_and_warns_as_scipy(backend: str) -> None:
+    from scipy.optimize import fsolve
+
+    def f(x: Any, a: Any) -> Any:
+        return x**3 - a
+
+    def last(a: Any) -> Any:
+        x, info, status, message = optimize.fsolve(f, [[1.0, a]], (a,), full_output=True, xtol=1e-12)
+        assert status == 1 and "converged" in message and x.shape == info["fvec"].shape == (2,)
+        return x[1]
+
+    a = agrad.asarray(8.0, backend=backend)
+    np.testing.assert_allclose(float(last(a)), fsolve(f, [1.0, 8.0], (8.0,))[1])
+    np.testing.assert_allclose(float(agrad.grad(last)(a)), 1 / 12)
+    np.testing.assert_allclose(float(agrad.grad(agrad.grad(last))(a)), -1 / 144)
+    with pytest.warns(RuntimeWarning, match="not making good progress"):
+        optimize.fsolve(lambda x: x**2 + 1, 1.0)
