@@ -159,7 +159,7 @@ def _of_numpy(shape: tuple[int, ...], dtype: Any, steps: Steps) -> Any:
 
 
 def as_numpy(view: Tensor) -> Any:
-    """Return a NumPy array, of any values, with the layout of a view of a library without views."""
+    """Return a NumPy array of any values with the layout of a view."""
     base, steps = _root(view, ())
     return _of_numpy(base.shape, np.complex64 if is_complex(base.dtype) else np.float32, steps)
 

@@ -1,4 +1,4 @@
-"""A call of a function of ``scipy.optimize``: its unknowns, its functions, and the derivatives of its solution."""
+"""Problems of ``scipy.optimize``: unknowns, functions, derivatives of solutions."""
 
 import inspect
 from typing import Any
