@@ -112,7 +112,9 @@ def _in_place(function: Method) -> Method:
             result = function(self, other)
         except OperandError:
             result = CALLS["operator_beside"](function, self, other)
-        return result if result is NotImplemented or _is_renewed(self) else write(self, result, what)
+        if result is NotImplemented or (not self.shape and _is_renewed(self)):
+            return result
+        return write(self, result, what)
 
     return method
 
