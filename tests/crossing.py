@@ -100,7 +100,7 @@ def places(backends: Sequence[Any], elsewhere: bool = False) -> list[Any]:
 
     Of two devices it is the second, for which an array of the first is an error.
     """
-    return [b for b in backends if b not in SECOND_DEVICE and not (elsewhere and b == "numpy")]
+    return [b for b in backends if b not in tuple(SECOND_DEVICE) and not (elsewhere and b == "numpy")]
 
 
 def turn(name: str, round_: int, length: int) -> int:

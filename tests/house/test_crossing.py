@@ -75,6 +75,8 @@ def test_places() -> None:
     plain = ["numpy", "array_api_strict", "array_api_strict:device1"]
     assert places(plain) == ["numpy", "array_api_strict:device1"]
     assert places(plain, elsewhere=True) == ["array_api_strict:device1"]
+    missing = pytest.param("cupy", marks=pytest.mark.skip)  # a library that is not installed, with ``--backend all``
+    assert places([*plain, missing]) == ["numpy", "array_api_strict:device1", missing]
 
 
 @pytest.mark.parametrize("length", [1, 2, 12])
