@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -220,8 +221,8 @@ def zeta_derivative(xp: Any, x: Any, q: Any, *, n: int) -> Any:
         jet = [a + weight * power * r for a, r in zip(jet, rising, strict=True)]
         power = power / c / c
         for i in (order - 1, order):
-            shifted = [xp.zeros_like(x1), *rising[:-1]]
-            rising = [r * (x1 + i) + s for r, s in zip(rising, shifted, strict=True)]
+            times = x1 + i
+            rising = [rising[0] * times, *[r * times + lower for lower, r in pairwise(rising)]]
     scale = c ** (1 - x1)
     for i in range(n + 1):
         part = math.factorial(n) / math.factorial(n - i)
@@ -256,14 +257,14 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     left = x < 0
     place = xp.where(left, 1 - x, x)
     sign = xp.where(order / 2 == xp.floor(order / 2), -xp.ones_like(order), 1.0)  # (-1)**(n + 1)
-    found = sign * gamma(xp, order + 1) * zeta(xp, order + 1, place)
+    scale, terms = sign * gamma(xp, order + 1), zeta(xp, order + 1, place)
     # the sum over all integers k of (x + k)**-(n + 1), minus the terms of k < 0, which are the terms of 1 - x
     rest = xp.where(left & xp.isfinite(x), x - xp.floor(x), xp.full_like(x, 0.25))
     whole = rest == 0
     rest = xp.where(whole, xp.full_like(x, 0.25), rest)
-    both = zeta(xp, order + 1, rest) + sign * (zeta(xp, order + 1, 1 - rest) - zeta(xp, order + 1, place))
-    reflected = xp.where(whole, xp.full_like(x, math.inf), sign * gamma(xp, order + 1) * both)
-    high = xp.where(left, reflected, found)
+    both = zeta(xp, order + 1, rest) + sign * (zeta(xp, order + 1, 1 - rest) - terms)
+    reflected = xp.where(whole, xp.full_like(x, math.inf), scale * both)
+    high = xp.where(left, reflected, scale * terms)
     out = xp.where(n == 0, digamma(xp, x), high)
     return nan_where(xp, ~valid | xp.isnan(x), out)
 
