@@ -181,10 +181,19 @@ def _jax() -> Mapping[str, Function]:
     # measured with mpmath: polygamma is wrong for x < 0, log_ndtr has 1 digit above 8, beta and betaln 7, the
     # incomplete gamma functions 9, erfinv 11, and logit and rel_entr cancel; exp1 and expi are not measured
     own = _of_module(module, without=_JAX_WITHOUT)
-    # betainc has 8 digits at parameters of 1e6 and none at 1e8; the generic form needs 20 s to compile
-    return own | {
-        "betainc": lambda a, b, x: xp.where((a + b > 1e6) & (a + b < math.inf), math.nan, own["betainc"](a, b, x))
-    }
+    return own | {"betainc": partial(_betainc_on_jax, own["betainc"], xp)}
+
+
+def _betainc_on_jax(own: Function, xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return JAX's ``betainc`` where it has digits: it has 8 if a + b is 1e6, and none if it is 1e8.
+
+    For larger parameters returns the function of the host, or NaN in a trace: the generic form needs 20 s to compile.
+    """
+    jax = importlib.import_module("jax")
+    large = (a + b > 1e6) & (a + b < math.inf)
+    if isinstance(large, jax.core.Tracer) or not large.any():
+        return xp.where(large, math.nan, own(a, b, x))
+    return jax.device_put(NUMPY.functions()["betainc"](*map(np.asarray, (a, b, x))), large.sharding)
 
 
 def _in_jax(xp: Any, form: Function, dtype: Any, *arrays: Any, **settings: Any) -> Any:

@@ -116,13 +116,15 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     Parameters
     ----------
     n : number or array
-        Number of trials, an integer of at least 0.
+        Number of trials, an integer of at least 0 and below 2**62.
     p : number or array
         Probability of a success, from 0 to 1. The result is not differentiable with respect to it.
 
     Returns
     -------
     array of int64
+        -1 for elements of arrays that are no such parameters, and on JAX inside ``agrad.jit`` for n of 1e6 or more,
+        for which the distribution function is unknown there.
 
     Notes
     -----
@@ -139,16 +141,19 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     u = uniform_like(key, shape, "float64", "binomial", n, p)
     trials = agrad.stop_gradient(parameter(n, "binomial", "n", key, tuple(u.shape), "float64"))
     chance = _probability(p, "binomial", key, u)
+    bad = ~((trials >= 0) & (trials < 2.0**62) & (trials == agrad.floor(trials)) & (chance >= 0) & (chance <= 1))
+    trials, chance = agrad.where(bad, 0.0, trials), agrad.where(bad, 0.5, chance)
     mean, deviation = trials * chance, agrad.sqrt(trials * chance * (1 - chance))
     spread = 12 * deviation + 60
     low = agrad.maximum(agrad.floor(mean - spread), 0.0 * mean) - 1
     high = agrad.minimum(agrad.ceil(mean + spread), trials)
 
-    def enough(k: Any) -> Any:
+    def below(k: Any) -> Any:
         failures = agrad.maximum(trials - k, 0.0 * k + 0.5)  # below 1 only without trials, and then nothing is searched
-        return agrad.special.betainc(failures, k + 1, 1 - chance) >= u
+        return agrad.special.betainc(failures, k + 1, 1 - chance)
 
-    return _least(enough, low, high, *_near(u, mean, deviation, 1 - 2 * chance))
+    out = _least(lambda k: below(k) >= u, low, high, *_near(u, mean, deviation, 1 - 2 * chance))
+    return agrad.where(bad | agrad.isnan(below(agrad.floor(mean))), -agrad.ones_like(out), out)
 
 
 @draw
@@ -165,6 +170,7 @@ def geometric(key: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     Returns
     -------
     array of int64, from 1 to 2**63 - 1
+        -1 for elements of ``p`` that are no such probability.
 
     Examples
     --------
@@ -173,12 +179,14 @@ def geometric(key: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     """
     u = uniform_like(key, shape, "float64", "geometric", p)
     chance = _probability(positive(p, "geometric", "p"), "geometric", key, u)
-    sure = chance >= 1
+    bad = ~((chance > 0) & (chance <= 1))
+    sure = bad | (chance == 1)
     failing = agrad.log1p(-agrad.where(sure, 0.0 * chance + 0.5, chance))
     trials = agrad.floor(agrad.where(sure, 0.0 * u, agrad.log(u) / failing)) + 1
     beyond = ~(trials < 2.0**63)
     counts = agrad.astype(agrad.where(beyond, 1.0 + 0.0 * u, trials), agrad.int64)
-    return agrad.where(beyond, agrad.full_like(counts, 2**63 - 1), counts)
+    counts = agrad.where(beyond, agrad.full_like(counts, 2**63 - 1), counts)
+    return agrad.where(bad, -agrad.ones_like(counts), counts)
 
 
 def _probability(p: Any, name: str, key: Any, like: Any) -> Any:

@@ -191,3 +191,10 @@ def test_generic_forms_of_long_numpy_arrays_are_computed_in_blocks() -> None:
     assert found.shape == (500, 40) and max(sizes) == words._BLOCK and sum(sizes) == found.size
     np.testing.assert_allclose(found, form(np, a, x, n=1), rtol=1e-12, atol=1e-300)
     assert words.NUMPY.evaluate(np, noting, np.float32, a[:0], x).shape == (0, 40)
+
+
+def test_betainc_of_large_parameters_is_right_or_nan_in_traces_of_jax(backend: str) -> None:
+    a = agrad.asarray([3.0, 5e7, 5e9], dtype="float64")
+    np.testing.assert_allclose(special.betainc(a, a, 0.5).numpy(), 0.5, rtol=1e-9)
+    inside = agrad.jit(special.betainc)(a, a, 0.5).numpy()
+    np.testing.assert_allclose(inside, [0.5, NAN, NAN] if backend == "jax" else 0.5, rtol=1e-9)
