@@ -28,6 +28,7 @@ from agrad.engine.places import settings_picker
 from agrad.engine.scalars import TracedNumber
 from agrad.engine.tape import mode
 from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
+from agrad.engine.views import relinking
 from agrad.errors import MissingRuleError, RuleError, TracedValueError
 from agrad.registry import namespace
 
@@ -59,7 +60,8 @@ class Batch(Level):
             if held.level is self:
                 return
             held = held.data
-        self._written.append((weakref.ref(tensor), type(tensor), tensor.data, tensor.level, tensor.node))
+        state = type(tensor), tensor.data, tensor.level, tensor.node, relinking(tensor)
+        self._written.append((weakref.ref(tensor), *state))
 
     def undo_writes(self, inside: Callable[[], Any] = list) -> list[Tensor]:
         """Undo writes to Tensors that outlive the map; return those not in ``inside()``."""
@@ -69,12 +71,14 @@ class Batch(Level):
         if any(ref() is not None and id(ref()) not in known for ref, *_ in self._written):
             gc.collect()  # a reference cycle may hold Tensors that the function created
         outlived = {}
-        for ref, kind, data, level, node in reversed(self._written):
+        for ref, kind, data, level, node, relink in reversed(self._written):
             tensor = ref()
             if tensor is not None:
                 tensor.__class__, tensor.data, tensor.level, tensor.node = kind, data, level, node
-                outlived[id(tensor)] = tensor
-        return [tensor for key, tensor in outlived.items() if key not in known]
+                outlived[id(tensor)] = tensor, relink
+        for tensor, relink in outlived.values():
+            relink(tensor)
+        return [tensor for key, (tensor, _) in outlived.items() if key not in known]
 
     def wrap(self, data: Any) -> Any:
         """Return the mapped Tensor of data whose first axis is the batch axis."""

@@ -135,6 +135,21 @@ def _link_values(view: Tensor, base: Tensor, steps: Steps) -> None:
     made.base, made.steps, made.view, made.arrays = base, steps, weakref.ref(view), (view.raw, base.raw)
 
 
+def relinking(tensor: Tensor) -> Callable[[Tensor], None]:
+    """Return a function that restores the link of a view by values, after its array and that of the base."""
+    made = getattr(tensor, "_link", None)
+    if not isinstance(made, ValueLink):
+        return lambda view: None
+    reference, steps, arrays = weakref.ref(made.base), made.steps, made.arrays
+
+    def relink(view: Tensor) -> None:
+        base = reference()
+        if base is not None and view.raw is arrays[0] and base.raw is arrays[1]:
+            _link_values(view, base, steps)
+
+    return relink
+
+
 def linked_base(x: Any) -> Any:
     """Return the base of a view of a library without views; other objects unchanged."""
     return _root(x, ())[0] if isinstance(getattr(x, "_link", None), ValueLink) else x

@@ -346,14 +346,17 @@ def test_a_write_to_a_tensor_from_outside_changes_nothing(name: str, backend: st
     buffer = agrad.asarray(place(X[0]))
     rows = buffer[1:]
     f = agrad.vmap(lambda x: (WRITES[name](buffer, x), x)[1])
-    for run in (f, agrad.jit(f)) if backend == "numpy" else (f,):
+    to_a_view = agrad.vmap(lambda x: (rows.__setitem__(0, x[0]), x)[1])
+    for run in (f, agrad.jit(f), to_a_view) if backend == "numpy" else (f, to_a_view):
         fails(TracedValueError, "Tensor from outside of vmap", run, place(X))
-    assert type(buffer) is agrad.Tensor
-    assert_close(buffer, X[0], "the Tensor", 0.0)
-    assert_close(rows, X[0, 1:], "a view of it", 0.0)
+        assert type(buffer) is agrad.Tensor
+        assert_close(buffer, X[0], "the Tensor", 0.0)
+        assert_close(rows, X[0, 1:], "a view of it", 0.0)
     with agrad.no_grad():
         buffer[...] = 2.0
     assert_close(buffer + 1.0, np.full(3, 3.0), "the Tensor after another write", 0.0)
+    rows *= buffer[:2]
+    assert_close(buffer, np.asarray([2.0, 4.0, 4.0]), "the Tensor after a write to its view", 0.0)
 
 
 def test_a_tensor_of_the_outer_map_is_outside_of_the_inner_one(place: Any) -> None:
