@@ -111,10 +111,16 @@ def _unrecorded(tensor: Tensor, what: str) -> NotDifferentiableError:
     )
 
 
+def _owner_of(node: Node) -> Tensor | None:
+    """Return the Tensor that stores the gradient at a node, if it exists."""
+    owner = getattr(node, "owner", None)
+    return None if owner is None else owner()
+
+
 def warn_of_no_leaf(tensor: Tensor) -> None:
     """Warn about ``.grad`` of the result of an operation, which is None."""
     node = tensor.node
-    if type(node) is not Node or getattr(node, "owner", None) is not None:
+    if type(node) is not Node or _owner_of(node) is tensor:
         return
     warnings.warn(
         f".grad of the result of {node.plan.primitive.name} is None: backward() fills it for leaves only. To update "
@@ -133,7 +139,7 @@ def retain_grad(tensor: Tensor) -> None:
         return
     if not node.plan.retains:
         node.plan = node.plan.primitive.variant(node.plan, retains=True)
-    if getattr(node, "owner", None) is None:
+    if _owner_of(node) is None:
         node.owner = weakref.ref(tensor)
 
 

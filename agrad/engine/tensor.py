@@ -187,6 +187,7 @@ class Tensor(NumPyOperand):
                     "agrad.astype(x, agrad.float64)."
                 )
             self.node = leaf_node(self)
+            self._link = getattr(self, "_link", None)  # a 0-D leaf is an array, and no scalar
 
     def _recorded(self) -> "Tensor | None":
         """Return the newest Tensor, this or inside, with a recorded derivative, or None."""

@@ -100,11 +100,7 @@ def is_scalar(tensor: Tensor) -> bool:
     Like a NumPy scalar, it shares memory with nothing, and ``s += v`` assigns a new Tensor to ``s``. Leaves, new
     arrays and arrays that have been written have ``_link`` and are arrays.
     """
-    return (
-        not hasattr(tensor, "_link")
-        and not tensor.shape
-        and not (tensor.node is not None and tensor.level.id == 0 and tensor.is_leaf)
-    )
+    return not hasattr(tensor, "_link") and not tensor.shape
 
 
 def like_given(tensor: Tensor, given: Any) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from agrad.engine.explain import NOT_IN_BLOCKS
 from agrad.engine.levels import GLOBAL_TAPE
 from agrad.engine.tape import is_recording, mode
-from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
+from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels, wrap
 from agrad.engine.views import check_writable, is_scalar, write
 from agrad.errors import AxesError, OperandError, ReadOnlyViewError, RefusedFunctionError
 from agrad.ops import discrete, elementwise
@@ -112,25 +112,22 @@ def _in_place(function: Method) -> Method:
             result = function(self, other)
         except OperandError:
             result = CALLS["operator_beside"](function, self, other)
-        if result is NotImplemented or (not self.shape and _is_renewed(self)):
-            return result
+        if result is not NotImplemented and not self.shape and is_scalar(self):
+            if not _keeps_derivative(self):
+                return result
+            self = wrap(self.data, self.level, self.node)  # other names keep their value
         return write(self, result, what)
 
     return method
 
 
-def _is_renewed(tensor: Tensor) -> bool:
-    """Return True if ``tensor += v`` assigns a new Tensor to the name, as for a NumPy scalar.
-
-    Under ``no_grad``, the value of a recorded result changes instead, which keeps its derivative.
-    """
-    if not is_scalar(tensor):
-        return False
-    held = strip_constant_levels(tensor)
+def _keeps_derivative(scalar: Tensor) -> bool:
+    """Return True if ``scalar += v`` changes only the value, because nothing is recorded."""
+    held = strip_constant_levels(scalar)
     while isinstance(held, BatchedTensor):
         held = strip_constant_levels(held.data)
     recorded = isinstance(held, Tensor) and (held.level.derivative or held.level.keeps_rules)
-    return not recorded or is_recording(held.level.id)
+    return recorded and not is_recording(held.level.id)
 
 
 def _setitem(self: Tensor, index: Any, value: Any, /) -> None:

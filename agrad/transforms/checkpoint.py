@@ -19,6 +19,7 @@ from agrad.engine.levels import Forward
 from agrad.engine.states import Recorded, recording_states, replaying
 from agrad.engine.tape import LEAF, Node, change_mode, mode, next_id, recording_from
 from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
+from agrad.engine.views import like_given
 from agrad.errors import RuleError
 from agrad.registry import CALLS
 from agrad.transforms.arguments import check_function, state_of, with_constants
@@ -144,7 +145,7 @@ def _handle(value: Any, leaf: Any) -> Any:
     if not isinstance(leaf, Tensor):
         return leaf
     value = strip_constant_levels(value)
-    return tensor_of(value) if is_tensor(leaf) else value
+    return like_given(tensor_of(value), leaf) if is_tensor(leaf) else value
 
 
 def _cut(run: Callable[[], list[Any]], name: str) -> list[Any]:

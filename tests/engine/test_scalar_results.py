@@ -126,6 +126,40 @@ def test_an_augmented_assignment_to_a_scalar_renews_the_name(place: Any) -> None
     check_same(accumulated, expected, (x,), modes, 1e-12)
 
 
+def test_under_no_grad_the_new_scalar_keeps_the_derivative(place: Any) -> None:
+    def program(x: Any) -> Any:
+        s = kept = agrad.sum(x * x)
+        with agrad.no_grad():
+            s *= 3.0
+            silent = agrad.asarray(kept)
+            silent += x[0]
+        return s * kept * x[1] + silent
+
+    def expected(x: Any) -> Any:
+        s = agrad.sum(agrad.asarray(x) * x)
+        return (s + 2.0 * s.detach()) * s * x[1] + s + agrad.asarray(x)[0].detach()
+
+    check_same(program, expected, (place(np.asarray([0.5, -1.5, 2.0])),), RECORDED, 1e-12)
+
+
+def test_a_recorded_scalar_is_an_argument_of_jit_and_a_checkpoint(place: Any) -> None:
+    x = agrad.asarray(place(np.asarray([0.5, -1.5])), requires_grad=True)
+
+    def f(s: Any) -> Any:
+        old = s
+        s *= s
+        return s - old
+
+    for run in (f, agrad.jit(f), agrad.checkpoint(f), agrad.jit(agrad.checkpoint(f))):
+        s = agrad.sum(x)
+        assert_close(run(s), np.asarray(2.0), "value", 0.0)
+        (slope,) = agrad.grad(lambda x, run=run: run(agrad.sum(x)), argnums=(0,))(x.detach())
+        assert_close(slope, np.asarray([-3.0, -3.0]), "gradient", 0.0)
+        array = agrad.asarray(place(np.asarray(3.0)))
+        assert_close(run(array), np.asarray(0.0), "an array of no axes", 0.0)
+        assert_close(array, np.asarray(9.0), "the argument", 0.0)
+
+
 def test_an_array_of_no_axes_is_written(place: Any) -> None:
     def kept(x: Any) -> Any:
         made, y = agrad.zeros((), dtype=agrad.float64), agrad.reshape(x * 1.0, (3,))

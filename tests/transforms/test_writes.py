@@ -174,10 +174,12 @@ def through_a_view(x: Any) -> Any:
 
 
 def scalar(x: Any) -> Any:
-    y = agrad.sum(x * x)
+    y = kept = agrad.sum(x * x)
     with agrad.no_grad():
         y *= 3.0
-    return y * x[0]
+        silent = before = agrad.sum(x * x)
+        silent += 1.0
+    return y * x[0] * (silent - before) + (y - kept) * x[1]
 
 
 def scanned(f: Any) -> Any:
