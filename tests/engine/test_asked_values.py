@@ -193,3 +193,32 @@ def test_hasattr_says_whether_there_is_a_transpose(shape: Any, backend: str) -> 
     x = agrad.ones(shape)
     assert hasattr(x, "T") == (len(shape) < 3)
     assert getattr(x, "T", None) is None or x.T.shape == shape[::-1]
+
+
+COMPARISONS = {
+    "assert_allclose": [2.0, 6.0],
+    "assert_array_equal": [2.0, 6.0],
+    "assert_equal": np.asarray([2.0, 6.0]),
+    "assert_almost_equal": [2.0, 6.0],
+    "assert_array_less": 6.5,
+}
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_assertions_of_numpy_read_values(name: str, backend: str) -> None:
+    """As ``item()``, they read Tensors that ``backward()`` differentiates, and no values of transforms."""
+    compare, expected = getattr(np.testing, name), COMPARISONS[name]
+    y = agrad.asarray([1.0, 3.0], requires_grad=True) * 2.0
+    compare(y, expected)
+    with pytest.raises(AssertionError, match="Mismatched elements: 1 / 2"):
+        compare(y + agrad.asarray([0.0, 1.0]), expected)
+
+    def f(x: Any) -> Any:
+        compare(x, expected)
+        return agrad.sum(x)
+
+    with pytest.raises(DetachError, match=r"write x\.detach\(\)\.numpy\(\)"):
+        agrad.grad(f)(y.detach())
+    for transform in (agrad.jit, agrad.vmap):
+        with pytest.raises(TracedValueError, match=r"numpy\(\)"):
+            transform(f)(y.detach())
