@@ -77,6 +77,8 @@ def install(kind: type[Tensor]) -> None:
     methods |= {name: getattr(kind, name).setter(_set_part(name)) for name in ("real", "imag")}
     for name, method in methods.items():
         setattr(kind, name, method)
+    for each in (kind, BatchedTensor):
+        setattr(each, "shape", vars(each)["shape"].setter(_set_shape))  # noqa: B010
 
 
 # after NotImplemented Python asks the class of the other operand, which may know the Tensor
@@ -134,6 +136,10 @@ def _setitem(self: Tensor, index: Any, value: Any, /) -> None:
     check_writable(self, "x[i] = v")
     write(self, set_at(self, value, index), "x[i] = v")
     self._link = getattr(self, "_link", None)  # after a write it is an array, also a 0-D one, and not a scalar
+
+
+def _set_shape(self: Tensor, value: Any, /) -> None:
+    raise AttributeError(f"x.shape = s must not reshape a Tensor in place. Write x = x.reshape({value!r}).")
 
 
 def _set_part(name: str) -> Method:

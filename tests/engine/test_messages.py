@@ -96,6 +96,8 @@ def _has(space: Any, path: str) -> bool:
         (lambda x: x.sin(), "Write agrad.sin(x)."),
         (lambda x: x.ptp(), "Write agrad.max(x) - agrad.min(x)."),
         (lambda x: x.flags, "Write x.detach().numpy().flags."),
+        (lambda x: setattr(x, "shape", (2, 1)), "must not reshape a Tensor in place. Write x = x.reshape((2, 1))."),
+        (lambda x: agrad.vmap(lambda x: setattr(x, "shape", -1))(x), "Write x = x.reshape(-1)."),
         (lambda x: x.resize(3), "Write agrad.reshape, or numpy.resize."),
         (lambda x: x.relu(), "Write agrad.relu(x)."),
         (lambda x: x.unsqueeze(0), "Write agrad.expand_dims."),
