@@ -70,6 +70,7 @@ def explained(primitive: Any, args: tuple[Any, ...], error: Exception) -> Except
 
 _CONVERSION, _NUMBERS = "numpy.asarray()", ("float()", "complex()")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SPARSE_OPERATORS = ("__mul__", "__truediv__", "_matmul_dispatch")
 _WRITES = frozenset(map(opmap.get, ("STORE_SUBSCR", "STORE_SLICE")))
 _WRITABLE = "A NumPy array cannot store a Tensor. Use agrad.zeros(shape), agrad.stack, or import agrad.numpy as np."
 
@@ -170,13 +171,17 @@ def _holds_tensors(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) or _holds_tensors(v) for v in value)
 
 
-def is_no_array_to(frame: FrameType) -> bool:
-    """Return True for a caller that leaves an operator to objects that are not arrays.
+def is_no_array_to(frame: FrameType | None, tensor: Tensor) -> bool:
+    """Return True for a caller that leaves an operator with a Tensor to objects that are not arrays.
 
-    The product of a SciPy sparse matrix converts the other operand. For an array of objects it returns NotImplemented,
+    Operators of SciPy sparse matrices convert the other operand. For an array of objects they return NotImplemented,
     and Python calls the method of the Tensor.
     """
-    return frame.f_code.co_name == "_matmul_dispatch" and frame.f_globals.get("__package__") == "scipy.sparse"
+    while frame is not None and frame.f_globals.get("__package__") == "scipy.sparse":
+        if frame.f_code.co_name in _SPARSE_OPERATORS:
+            return frame.f_locals.get("other") is tensor
+        frame = frame.f_back
+    return False
 
 
 def only_compares(frame: FrameType) -> bool:

@@ -420,7 +420,7 @@ class Tensor(NumPyOperand):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         asker = sys._getframe(1)
-        if CALLS["is_no_array_to"](asker):
+        if CALLS["is_no_array_to"](asker, self):
             return _NO_ARRAY
         self._check_read("numpy()") if CALLS["only_compares"](asker) else self._check_detached("numpy.asarray()")
         raw = self.raw

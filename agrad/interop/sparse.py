@@ -9,6 +9,7 @@ import numpy as np
 import agrad
 from agrad import SparseArray, Tensor
 from agrad.errors import MixedBackendsError, ShapeError
+from agrad.interop.arguments import constant
 
 _LIBRARIES = {"scipy.sparse": "numpy", "cupyx.scipy.sparse": "cupy"}
 """The backends whose arrays the sparse matrices of a module multiply."""
@@ -70,6 +71,10 @@ def check_operands(name: str, matrix: Any, x: Tensor) -> None:
             f"{name}: the Tensor must be on {backend!r}, like the sparse matrix, got {x.backend!r}. "
             f"Move it: x.to({backend!r})."
         )
+    _check_axes(name, matrix)
+
+
+def _check_axes(name: str, matrix: Any) -> None:
     if len(matrix.shape) != 2:
         raise ShapeError(f"{name}: a sparse matrix must be 2-D, got shape {matrix.shape}. Reshape it first.")
 
@@ -95,14 +100,21 @@ def combined(name: str, x1: Any, x2: Any, module: ModuleType) -> Any:
     """Return the result of an operator with a sparse matrix, or NotImplemented.
 
     Products are the same as in SciPy. ``*`` of two matrices (``csr_matrix``) is a matrix product. ``*`` of arrays
-    (``csr_array``) is elementwise with a sparse result, which is not supported here. A matrix times a number is a
-    ``SparseArray``. Sums with arrays are dense.
+    (``csr_array``) or with a number, and ``/``, are elementwise, with a ``SparseArray`` as the result. Sums with arrays
+    are dense.
     """
     matrix, x = (x2, x1) if isinstance(x1, Tensor) else (x1, x2)
-    if name == "multiply" and not x.ndim:
+    is_matrix = isinstance(matrix, module.spmatrix)
+    if (name == "divide" and x is x2) or (name == "multiply" and not (x.ndim and is_matrix)):
+        _check_axes(name, matrix)
         entries = matrix.tocoo()
-        return SparseArray.assemble(entries.data, entries.row, entries.col, entries.shape) * x
-    if name == "matmul" or (name == "multiply" and isinstance(matrix, module.spmatrix)):
+        made = SparseArray.assemble(entries.data, entries.row, entries.col, entries.shape)
+        factor = x if name == "multiply" else 1 / x
+        if factor.ndim:
+            elements = constant(made.rows, factor), constant(made.columns, factor)
+            factor = agrad.broadcast_to(factor, made.shape)[elements]
+        return SparseArray(made.values * factor, made.where)
+    if name in ("matmul", "multiply"):
         return product(x1, x2) if x is x2 else product_behind(x1, x2)
     if name in ("add", "subtract"):
         dense = [x if isinstance(x, Tensor) else x.toarray() for x in (x1, x2)]

@@ -13,7 +13,7 @@ from agrad.engine.namespaces import namespace_of
 from agrad.engine.tape import mode
 from agrad.engine.tensor import Tensor
 from agrad.errors import ShapeError, described
-from agrad.shapes import ARRAY, size
+from agrad.shapes import ARRAY, normalize_axis, size
 from agrad.transforms.arguments import is_array
 from agrad.transforms.trees import NAMESPACE
 
@@ -187,6 +187,32 @@ class SparseArray:
         return self
 
     tocsc = tocoo = tocsr
+
+    def sum(self, axis: int | None = None) -> Any:
+        """Return the sum of all elements, of each column or of each row.
+
+        Parameters
+        ----------
+        axis : int, optional
+            0 for the sums of columns, 1 for the sums of rows. By default, the sum of all elements.
+
+        Returns
+        -------
+        array
+            Array of shape (), (n,) or (m,).
+
+        Examples
+        --------
+        >>> jacobian = agrad.sparse_jacobian(lambda x: x[1:] * x[:-1])(agrad.asarray([1.0, 2.0, 3.0]))
+        >>> jacobian.sum(axis=1)
+        Tensor([3.0, 5.0], dtype=float64, backend=numpy, device=cpu)
+        """
+        (values,) = lift_all([self.values])
+        xp = namespace_of((values,))
+        if axis is None:
+            return xp.sum(values)
+        axis = normalize_axis(axis, 2)
+        return _summed(xp, values, (self.columns, self.rows)[axis], (self.shape[1 - axis],))
 
     def toarray(self) -> Any:
         """Return the matrix as a dense array.

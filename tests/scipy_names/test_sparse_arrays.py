@@ -60,7 +60,8 @@ def test_operators_are_those_of_dense_matrices(kind: str) -> None:
 
 def test_on_each_backend(place: Any) -> None:
     def f(a: Any, v: Any) -> Any:
-        return agrad.sum((a.T @ v[:3]) ** 2) + agrad.sum((a[1:] * v[0]) @ v[3:])
+        sums = a.sum() * agrad.stack([agrad.sum(v), *a.sum(axis=-1)]) - agrad.concat([a.sum(axis=0), v[:1]])
+        return agrad.sum((a.T @ v[:3]) ** 2) + agrad.sum((a[1:] * v[0]) @ v[3:]) + agrad.sum(sums**2)
 
     x = place(X)
     wanted = agrad.grad(lambda v: f(scattered(v), v))(X)
