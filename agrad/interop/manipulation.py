@@ -162,16 +162,16 @@ def _stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Tensor:
     return cast(agrad.stack(parts, axis=axis_of(axis, parts[0].ndim + 1)), dtype)
 
 
-def _joining(name: str) -> Any:
+def _joining(name: str, *alias: str) -> Any:
     join = getattr(np, name).__wrapped__  # NumPy composes it of its other functions
 
     def handler(tup: Any, **kwargs: Any) -> Tensor:
         return join(_parts(tup), **kwargs)
 
-    return implements(name)(handler)
+    return implements(name, *alias)(handler)
 
 
-_dstack, _hstack, _vstack = map(_joining, ("dstack", "hstack", "vstack"))
+_dstack, _hstack, _vstack = _joining("dstack"), _joining("hstack"), _joining("vstack", "row_stack")
 
 
 @implements("column_stack")

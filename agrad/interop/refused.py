@@ -21,6 +21,8 @@ _MATH = {
 
 def counterpart(called: str) -> str:
     """Return the agrad function for one of ``math`` or SciPy, or an empty string."""
+    if called == "numpy.bmat":
+        return "numpy.block"
     module, _, name = called.partition(".")
     if module not in ("math", "cmath", "scipy"):
         return ""

@@ -67,6 +67,12 @@ def test_conversions_by_numpy_name_the_function_and_the_fix(name: str) -> None:
         assert all(part in message for part in parts)
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_bmat_names_block() -> None:
+    with pytest.raises(DetachError, match=r"numpy\.bmat\(\) cannot .* Call numpy\.block instead\."):
+        agrad.grad(lambda x: agrad.sum(agrad.asarray(np.bmat([[x, x]]))))(ROWS)
+
+
 @pytest.mark.parametrize("function", [np.sum, np.sqrt, np.array, np.linalg.norm])
 @pytest.mark.parametrize("transform", [agrad.jit, agrad.vmap])
 def test_a_list_of_values_that_are_not_known_says_how_to_join_them(function: Any, transform: Any) -> None:

@@ -292,6 +292,12 @@ def test_polynomials_have_derivatives(series: Program, backend: str) -> None:
     numpy.testing.assert_allclose(host(agrad.grad(series)(np.array(X))), expected, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.skipif(not hasattr(numpy, "row_stack"), reason="NumPy removes the alias of vstack")
+def test_row_stack_accepts_lists_of_tensors(backend: str) -> None:
+    gradient = agrad.grad(lambda t: np.sum(np.row_stack(([t[0], 1.0], t[1:])) ** 2))(np.array(X))
+    numpy.testing.assert_allclose(host(gradient), 2 * X)
+
+
 def test_the_style_of_polynomials_is_set() -> None:
     np.polynomial.set_default_printstyle("ascii")
     try:

@@ -61,6 +61,14 @@ def test_errors_of_integrals_are_told() -> None:
     np.testing.assert_allclose(by_k, -1 / 1.3**2, rtol=1e-9)
 
 
+def test_full_output_of_quad_counts_as_scipy_does() -> None:
+    kink = lambda x: abs(x - 0.7) * x  # noqa: E731
+    value, _, info = integrate.quad(kink, 0.0, np.asarray(3.0), full_output=1)
+    wanted, _, theirs = pytest.importorskip("scipy.integrate").quad(kink, 0.0, 3.0, full_output=1)
+    np.testing.assert_allclose(value, wanted)
+    assert info == {name: theirs[name] for name in ("neval", "last")}
+
+
 def test_one_time() -> None:
     assert np.array_equal(integrate.odeint(lambda y, t: -y, Y[0], [0.0]), Y[:1])
     assert integrate.odeint(lambda y, t: -y, np.float32(1.0), [0.0, 1.0]).shape == (2, 1)

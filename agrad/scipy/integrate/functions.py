@@ -144,7 +144,7 @@ def _values(func: Callable[..., Any], x: Any, given: Sequence[Any], complex_func
     return out
 
 
-@unsupported("full_output", "weight", "wvar", "wopts", "maxp1", "limlst")
+@unsupported("weight", "wvar", "wopts", "maxp1", "limlst")
 def quad(
     func: Callable[..., Any],
     a: Any,
@@ -165,8 +165,8 @@ def quad(
     """Integrate a function of one number to a given accuracy.
 
     Like ``scipy.integrate.quad``, differentiable with respect to finite limits of shape (), and ``args``. ``func`` is
-    called under ``vmap``, with agrad functions and without branches on values. ``full_output``, ``weight`` and their
-    options are not supported.
+    called under ``vmap``, with agrad functions and without branches on values. With ``full_output``, the third result
+    contains the numbers ``neval`` and ``last``. ``weight`` and its options are not supported.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def quad(
     if points is not None and not all(np.isfinite(float(p)) for p in points):
         raise RefusedFunctionError("quad: points must be finite. Leave the others out.")
 
-    def integral(a: Any, b: Any, *args: Any) -> tuple[Tensor, float]:
+    def integral(a: Any, b: Any, *args: Any) -> tuple[Any, ...]:
         a, b, *_ = [agrad.real(x) if is_complex(x) else x for x in arrays(a, b, *filter(is_array, args))]
         if a.ndim or b.ndim:
             raise ShapeError("quad: a and b must be numbers")
@@ -225,7 +225,9 @@ def quad(
         total = panels[0].value
         for panel in panels[1:]:
             total = total + panel.value
-        return total, sum(panel.error for panel in panels)
+        count = 2 * len(panels) - len(ends) + 1
+        info = {"neval": _PLACES.size * count, "last": len(panels)}
+        return (total, sum(panel.error for panel in panels), *([info] if full_output else []))
 
     return function(integral)(a, b, *(args if isinstance(args, tuple) else (args,)))
 
