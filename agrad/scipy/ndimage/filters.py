@@ -1,4 +1,4 @@
-"""The linear filters of ``scipy.ndimage``."""
+"""The linear filters of ``scipy.ndimage``, and the center of mass."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate
@@ -16,7 +16,7 @@ from agrad.scipy.signal.sliding import MODES, neighbours
 if TYPE_CHECKING:
     from agrad.engine.typed import OfFirst
 
-__all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "uniform_filter", "uniform_filter1d"]
+__all__ = ["center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d", "uniform_filter", "uniform_filter1d"]
 
 
 _no_output = unsupported("output", fix="Leave it out, and use the result", error=ConfigurationError)
@@ -231,3 +231,23 @@ def uniform_filter(
     for i, axis in enumerate(chosen):
         x = _uniform(x, sizes[i], axis, modes[i], cval, origins[i])
     return x
+
+
+@unsupported("labels", "index")
+@function
+def center_of_mass(input: Any, labels: None = None, index: None = None) -> Any:
+    """Return the mean position along each axis, weighted by the values.
+
+    Like ``scipy.ndimage.center_of_mass``, with a number for each axis. ``labels`` and ``index`` are not supported.
+
+    Examples
+    --------
+    >>> from agrad.scipy import ndimage
+    >>> x = np.asarray([1.0, 1.0, 2.0])
+    >>> round(float(ndimage.center_of_mass(x)[0]), 6), agrad.grad(lambda x: ndimage.center_of_mass(x)[0])(x)
+    (1.25, array([-0.3125, -0.0625,  0.1875]))
+    """
+    x = array(input)
+    total = agrad.sum(x)
+    places = [constant(np.arange(n, dtype=x.dtype.name), x) for n in x.shape]
+    return tuple([agrad.sum(agrad.moveaxis(x, axis, -1) * place) / total for axis, place in enumerate(places)])
