@@ -189,11 +189,12 @@ def _names_twice(indices: Any) -> bool:
 
 
 @setitem.vjp("value")
-def setitem_value(xp: Any, g: Any, indices: Any, *, index: Template) -> Any:
+def setitem_value(xp: Any, g: Any, value_meta: Any, indices: Any, *, index: Template) -> Any:
     picked = xp.getitem(g, *indices, index=index)
-    if not _names_twice(indices):
-        return picked
-    return xp.where(_winners(xp, g, picked, indices, index), picked, xp.zeros_like(picked))
+    if _names_twice(indices):
+        picked = xp.where(_winners(xp, g, picked, indices, index), picked, xp.zeros_like(picked))
+    ones = len(value_meta.shape) - len(picked.shape)  # axes of length one, which libraries leave out
+    return xp.reshape(picked, (*(1,) * ones, *picked.shape)) if ones > 0 else picked
 
 
 @setitem.jvp("value")

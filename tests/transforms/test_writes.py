@@ -124,6 +124,19 @@ def test_of_two_values_at_one_index_one_gets_the_cotangent(place: Any) -> None:
     assert sorted(host(agrad.grad(f)(place(np.asarray([1.0, 2.0]))))) == [0.0, np.inf]
 
 
+@pytest.mark.parametrize("name", ["integers", "a list", "int", "element", "slice", "ellipsis"])
+def test_axes_of_length_one_in_front_of_a_value_are_left_out(name: str, place: Any) -> None:
+    index = INDICES[name](place)
+
+    def f(x: Any, ones: int) -> Any:
+        y, value = x * 1.0, (x * x)[index]
+        y[index] = agrad.reshape(value, (*(1,) * ones, *value.shape))
+        return agrad.sum(agrad.sin(y))
+
+    modes = (*EAGER, "jit of the gradient")
+    check_same(lambda x: f(x, 2), lambda x: f(x, 0), (place(VALUES),), modes, 1e-12)
+
+
 # ---------------------------------------------------------------- writes under no_grad
 
 ROWS = np.asarray([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]])
