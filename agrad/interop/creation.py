@@ -22,7 +22,7 @@ from agrad.interop.arguments import (
     tensors,
 )
 from agrad.interop.table import find, implements
-from agrad.registry import namespace
+from agrad.registry import CALLS, namespace
 
 
 def _made_like(name: str, x: Tensor, dtype: Any, shape: Any) -> Tensor:
@@ -179,6 +179,7 @@ for _name in ("can_cast", "common_type", "einsum_path", "result_type"):
 
 
 _CONVERTING = "array asarray asanyarray ascontiguousarray asfortranarray require"
+_ORDERS = {"ascontiguousarray": "C", "asfortranarray": "F"}
 _MAKING = (
     "arange empty eye frombuffer fromfile fromfunction fromiter fromstring full genfromtxt identity loadtxt ones tri "
     "zeros"
@@ -194,7 +195,20 @@ def like_array(function: Any, like: Tensor, args: tuple[Any, ...], settings: dic
         raise rejects(f"{name}(like=)", "Tensors are not supported", f"Use agrad.{name}")
     dtype = args[1] if len(args) > 1 else settings.get("dtype")
     out = cast(tensor(args[0], like), dtype)
+    if name in _ORDERS:
+        out = _in_order(out if out.ndim else agrad.reshape(out, (1,)), _ORDERS[name])
+    out = _in_order(out, settings.get("order"))
     return agrad.astype(out, out.dtype, copy=True) if settings.get("copy", name == "array") else out
+
+
+def _in_order(x: Tensor, order: str | None) -> Tensor:
+    """Return a Tensor with an order of elements in memory: itself, or a copy, which writes to it do not change."""
+    if order == "F" and x.ndim > 1:
+        axes = tuple(reversed(range(x.ndim)))
+        return agrad.permute_dims(_in_order(agrad.permute_dims(x, axes), "C"), axes)
+    if order not in _ORDERS.values() or CALLS["lies_in_a_row"](x):
+        return x
+    return agrad.reshape(flat(x) if x.ndim > 1 else agrad.astype(x, x.dtype, copy=True), x.shape)
 
 
 LIKE = {getattr(np, name) for name in f"{_CONVERTING} {_MAKING}".split()}

@@ -136,21 +136,26 @@ def holds_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) or (isinstance(value, (list, tuple)) and any(map(holds_tensor, value)))
 
 
-def lies_in_a_row(vector: Tensor) -> bool:
-    """Return True if the elements of a 1-D Tensor are contiguous in memory.
+def lies_in_a_row(x: Tensor) -> bool:
+    """Return True if the elements of a Tensor are contiguous in memory, in row-major order.
 
     The present trace then depends on layouts.
     """
-    raw = vector.raw
+    raw = x.raw
     backend = backend_of(raw)
-    if vector.size < 2:
+    if x.size < 2:
         return True
     if backend.shares_memory is None:
-        return bool(as_numpy(vector).flags.c_contiguous)
+        return bool(as_numpy(x).flags.c_contiguous)
     trace = mode().trace
     if trace is not None:
         trace.by_layout = True
-    return bool(backend.strides(raw)[-1] == unit_stride(backend, raw.dtype))
+    step = unit_stride(backend, raw.dtype)
+    for n, stride in zip(reversed(x.shape), reversed(backend.strides(raw)), strict=False):
+        if n > 1 and stride != step:
+            return False
+        step *= n
+    return True
 
 
 def no_view(value: Any) -> Any:

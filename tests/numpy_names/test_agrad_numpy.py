@@ -89,6 +89,17 @@ def ordered(t: Any) -> Any:
     return np.sum(t[np.arange(2)] * t[np.argsort(np.array([3.0, 1.0, 2.0]))[:2]])
 
 
+def laid_out(t: Any) -> Any:
+    """Arrays that are copied to change their order in memory, and arrays that have the order."""
+    rows = np.multiply.outer(t, t[:2])
+    copies = [np.ascontiguousarray(part) for part in (rows[:, 0], rows[::-1], rows.T, rows[1, 1])]
+    copies += [np.asfortranarray(rows), np.asarray(rows, order="F"), np.array(rows[:, 1], copy=None, order="C")]
+    same = [np.ascontiguousarray(rows), np.ascontiguousarray(rows[1]), np.asfortranarray(rows.T), np.asarray(rows)]
+    for i, part in enumerate(copies + same):
+        part *= 1.0 + 0.01 * (t[0] - i)
+    return np.sum(np.sin(rows)) + sum(np.sum(part[0]) for part in copies + same)
+
+
 def solved(t: Any) -> Any:
     """A function that fills an array, which the derivative of a solver calls again."""
 
@@ -102,7 +113,7 @@ def solved(t: Any) -> Any:
 
 
 PROGRAMS = (written, masked, listed, joined, looped, grids, filled, stepped, per_element, methods, polynomial, framed)
-PROGRAMS += (ordered, solved)
+PROGRAMS += (ordered, laid_out, solved)
 NO_VALUES = {"masked", "stepped", "per_element", "framed"}
 """Programs that branch on values or count by them, which vmap and jit do not."""
 
