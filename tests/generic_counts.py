@@ -41,12 +41,12 @@ SINGLE = ("mlx",)
 MODES = ("reverse", "forward", "second")
 
 
-def chosen(few: int = 1) -> Iterator[tuple[str, list[Case]]]:
-    """Yield the rows, and the cases taken of each."""
+def chosen(library: str, few: int = 1) -> Iterator[tuple[str, list[Case]]]:
+    """Yield the rows, one in ``few``, others for each library, and the cases taken of each."""
     for name, row in ROWS.items():
         found = [Case(row, e) for e in row.examples if not (row.constant or e.kink or e.implicit)]
         found = [case for case in found if not case.is_empty][:EXAMPLES]
-        if found and not name.startswith("special.") and crossing.turn(name, 0, few) == 0:
+        if found and not name.startswith("special.") and crossing.turn(f"{library} {name}", 0, few) == 0:
             yield name, found
 
 
@@ -106,7 +106,7 @@ def count(name: str, few: int) -> tuple[Counter[str], dict[str, str]]:
     passed: Counter[str] = Counter()
     faults: dict[str, str] = {}
     with agrad.use_backend(name):
-        for row, found in chosen(few):
+        for row, found in chosen(name, few):
             passed["all"] += 1
             for mode in MODES:
                 said = [why for case in found if (why := attempt(name, case, mode, place))]
