@@ -297,8 +297,8 @@ for call in (
 
 
 @pytest.mark.needs("cuda_on_cpu")
-@pytest.mark.parametrize("part", PARTS)
-def test_two_devices(part: str) -> None:
+def test_two_devices() -> None:
     """CuPy's warning that an array lies elsewhere than the work is done is an error."""
-    program = f"{HEAD}{PARTS[part]}\nassert cupy.cuda.Device() == first\n"
-    run_program(program, strict=True, CUPY_ON_CPU_DEVICES="2")
+    parts = [f"print({name!r})\n{text}\nassert cupy.cuda.Device() == first\n" for name, text in PARTS.items()]
+    said = run_program("\n".join([HEAD, *parts]), strict=True, CUPY_ON_CPU_DEVICES="2")
+    assert said.splitlines() == [*PARTS]

@@ -283,7 +283,11 @@ def test_few_launches_and_large_results_are_no_graph(monkeypatch: pytest.MonkeyP
     def several(x: Any) -> Any:
         return agrad.cumulative_sum(agrad.cumulative_prod(agrad.sin(agrad.sort(x))), axis=0) * 2.0
 
-    for f, size, graphs_of in ((few, 8, 0), (several, 8, 1), (several, 1 << 20, 0)):
+    def large(x: Any) -> Any:
+        y = several(x)
+        return agrad.expand_dims(y, axis=1) * y
+
+    for f, size, graphs_of in ((few, 8, 0), (several, 8, 1), (large, 8, 1), (large, 1 << 10, 0)):
         fast = agrad.jit(f)
         x = draw("float64", size)
         for _ in range(4):

@@ -194,7 +194,7 @@ def test_a_body_that_cupy_refuses_runs_between_graphs_and_says_why(monkeypatch: 
 
 def test_memory_of_arrays_without_a_later_use_is_used_again_in_a_graph(cupy: Any) -> None:
     def used(count: int) -> int:
-        x = cupy.arange(1 << 16, dtype=float)
+        x = cupy.arange(1 << 12, dtype=float)
 
         def f(x: Any) -> Any:
             for _ in range(count):
@@ -212,7 +212,7 @@ def test_memory_of_arrays_without_a_later_use_is_used_again_in_a_graph(cupy: Any
 
 def test_memory_of_temporaries_does_not_grow_with_the_steps(cupy: Any) -> None:
     def used(length: int) -> int:
-        x, rows = cupy.ones((1 << 16,)), cupy.ones((length,))
+        x, rows = cupy.ones((1 << 12,)), cupy.ones((length,))
 
         def step(c: Any, r: Any) -> Any:
             return agrad.cumulative_sum(agrad.sort(c) * r) / (1.0 + agrad.sort(c)), r
