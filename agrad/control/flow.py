@@ -15,12 +15,13 @@ from agrad.backends import backend_of, selected
 from agrad.control.bodies import StatefulBody, example
 from agrad.control.results import copy_if_aliased
 from agrad.control.staged import check_shape, staged_branches, staged_scan, staged_while
+from agrad.control.steps import computed
 from agrad.dtypes import as_dtype, dtype_name, is_floating
 from agrad.engine.calls import array_of_number, lift_all
 from agrad.engine.namespaces import namespace_of
 from agrad.engine.scalars import NUMBERS
 from agrad.engine.tape import mode, no_grad
-from agrad.engine.tensor import BatchedTensor, Tensor, strip_constant_levels
+from agrad.engine.tensor import BatchedTensor, Tensor, raw_of, strip_constant_levels
 from agrad.errors import ConfigurationError, OperandError, ShapeError, check_functions, described
 from agrad.transforms.arguments import is_array
 from agrad.transforms.checkpoint import checkpoint as checkpointed
@@ -228,6 +229,16 @@ def _truth(value: Any, what: str) -> bool:
     if hasattr(value, "shape"):
         check_shape(value, what)
     return bool(value)
+
+
+def _computed(condition: Any, carry: Any) -> tuple[Any, Any]:
+    """Return a condition and a carry, computed together if the library of the condition is lazy."""
+    raw = raw_of(condition)
+    if mode().trace is not None or not hasattr(raw, "shape") or not backend_of(raw).lazy:
+        return condition, carry
+    leaves, spec = flatten_all((condition, carry))
+    found: tuple[Any, Any] = unflatten(spec, computed(leaves))
+    return found
 
 
 def _is_hidden(value: Any) -> bool:
@@ -494,6 +505,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         goes_on = cond_fun(value)
         if _is_hidden(goes_on):
             return staged_while(cond_fun, step, value)
+        goes_on, value = _computed(goes_on, value)
         if not _truth(goes_on, "while_loop: the result of cond_fun"):
             return copy_if_aliased(value, init_val)
         value = step(value)

@@ -12,7 +12,7 @@ from agrad.engine.calls import lift_all
 from agrad.engine.layouts import apart_by_rows
 from agrad.engine.levels import dispatch
 from agrad.engine.namespaces import namespace_of
-from agrad.engine.tensor import strip_constant_levels
+from agrad.engine.tensor import Tensor, raw_of, strip_constant_levels
 from agrad.jit.compile import compile_program, loop_target
 from agrad.jit.lower.numpy.loops import Loop as NumpyLoop
 from agrad.jit.passes.aliasing import Aliases
@@ -135,15 +135,33 @@ class Step:
 
 
 def computed(values: Values) -> Values:
-    """Return the same arrays, or computed ones if their library is lazy.
+    """Return the same values, computed together if their library is lazy. Tensors are computed in place.
 
     Otherwise a loop that reads a value at each step computes all steps before it again.
     """
-    for kind in {type(x) for x in values}:
+    raws = [raw_of(x) for x in values]
+    for kind in {type(raw) for raw in raws}:
         backend = backend_of_type(kind)
         if backend is not None and backend.lazy:
-            return backend.computed(values)
+            return [_with_raw(x, raw) for x, raw in zip(values, backend.computed(raws), strict=True)]
     return values
+
+
+def is_true(raw: Any) -> bool:
+    """Return the value of an array of one Boolean."""
+    backend = backend_of(raw)
+    return bool(backend.to_host(raw) if backend.lazy else raw)
+
+
+def _with_raw(value: Any, raw: Any) -> Any:
+    """Return a Tensor with other data inside all transforms, or the data itself instead of an array."""
+    if not isinstance(value, Tensor):
+        return raw
+    inner = value
+    while isinstance(inner.data, Tensor):
+        inner = inner.data
+    inner.data = raw
+    return value
 
 
 def numpy_loop(

@@ -10,6 +10,7 @@ from agrad.control.steps import (
     Loop,
     Step,
     computed,
+    is_true,
     mapped_carry,
     may_raise,
     numpy_loop,
@@ -59,8 +60,11 @@ class While(Loop):
             fresh: Sequence[int] = ()
             if body is not None:
                 for_body = computed(body.first(fixed))
-                while bool(condition.run([*for_condition, *carry])[0]):
-                    carry = list(computed(body.run([*for_body, *carry])))
+                while True:
+                    goes_on, *carry = computed([condition.run([*for_condition, *carry])[0], *carry])
+                    if not is_true(goes_on):
+                        break
+                    carry = body.run([*for_body, *carry])
             elif steps is not None and bool(condition.run([*for_condition, *carry])[0]):
                 carry, fresh = steps(operands)
             return tuple([apart_by_rows(x, () if k in fresh else shared) for k, x in enumerate(carry)])

@@ -36,14 +36,6 @@ class _Memory:
         """Stored updates: changes of the gradient, of the parameters, and the reciprocal of their product."""
 
 
-def _read(flat: Any, *scalars: Any) -> list[float]:
-    """Return scalars and the largest element of a vector as numbers, by one transfer from the device."""
-    found = [*scalars, agrad.max(agrad.abs(flat)) if flat.size else agrad.sum(flat)]
-    found = [agrad.reshape(agrad.asarray(x, backend=flat.backend, device=flat.device), ()) for x in found]
-    dtype = agrad.result_type(*found)
-    return agrad.stack([agrad.astype(x, dtype) for x in found]).tolist()
-
-
 class LBFGS(Optimizer):
     """L-BFGS optimizer (limited-memory Broyden-Fletcher-Goldfarb-Shanno).
 
@@ -201,7 +193,7 @@ class LBFGS(Optimizer):
                 self._remember(here, options["history_size"])
                 t = options["lr"] * (min(1.0, 1.0 / here.slope) if self.iterations == 1 else 1.0)
                 self._memory.direction = d = self._quasi_newton(here.gradient)
-                self._memory.slope, self._memory.length = _read(d, agrad.vecdot(here.gradient, d))
+                self._memory.slope, self._memory.length = self._read(d, agrad.vecdot(here.gradient, d))
                 self._memory.gradient, self._memory.loss, self._memory.t = here.gradient, here.loss, t
                 if self._memory.slope > -options["tolerance_change"]:
                     break
@@ -220,8 +212,20 @@ class LBFGS(Optimizer):
         self._memory.evaluations += 1
         gradient, d = self._flat_gradient(), self._memory.direction
         along = agrad.sum(agrad.abs(gradient)) if d is None else agrad.vecdot(gradient, d)
-        value, slope, size = _read(gradient, loss, along)
+        value, slope, size = self._read(gradient, loss, along)
         return loss, Point(t, value, gradient, slope, size)
+
+    def _read(self, flat: Any, *scalars: Any) -> list[float]:
+        """Return scalars and the largest element of a vector as numbers, by one transfer from the device.
+
+        A lazy backend computes the vector and the parameters too.
+        """
+        found = [*scalars, agrad.max(agrad.abs(flat)) if flat.size else agrad.sum(flat)]
+        found = [agrad.reshape(agrad.asarray(x, backend=flat.backend, device=flat.device), ()) for x in found]
+        dtype = agrad.result_type(*found)
+        read = agrad.stack([agrad.astype(x, dtype) for x in found])
+        self.compute(flat, read)
+        return read.tolist()
 
     def _remember(self, here: Point, most: int) -> None:
         """Keep the last changes of gradient and parameters, if the loss is curved along them."""

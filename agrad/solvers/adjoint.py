@@ -11,6 +11,7 @@ from typing import Any
 
 from agrad.backends import backend_of
 from agrad.control.bodies import example
+from agrad.control.steps import computed
 from agrad.engine.calls import lift_all, record_call, recorded_part
 from agrad.engine.joining import moved_beside, returned
 from agrad.engine.levels import lift
@@ -21,7 +22,7 @@ from agrad.errors import RuleError
 from agrad.registry import namespace
 from agrad.solvers.implicit import Evaluation
 from agrad.solvers.linear import Packing
-from agrad.solvers.loops import computed, in_trace, plain, scan, while_loop
+from agrad.solvers.loops import in_trace, plain, scan, while_loop
 from agrad.solvers.runge_kutta import Options, Slopes, Step, Tableau
 from agrad.transforms.arguments import paired, split_level, zeros
 
@@ -242,7 +243,6 @@ class ThroughSteps:
     def _listed(self, rows: Any, adjoint: Any) -> tuple[Any, list[Any]]:
         """Go back through a list of steps."""
         tableau, totals = self.tableau, [None] * len(self.used)
-        lazy = backend_of(self.taken[0].state).lazy
         for step in reversed(self.taken):
             if step.ends is not None:
                 adjoint = adjoint + rows[step.ends : step.ends + 1, :]
@@ -254,9 +254,7 @@ class ThroughSteps:
                 adjoint = adjoint + self.xp.sum(inside, axis=0, keepdims=True)
             adjoint, found = self._before(step, adjoint, of_slopes, count)
             totals = [_added(total, g) for total, g in zip(totals, found, strict=True)]
-            if lazy:
-                totals = [None if v is None else computed(v)[0] for v in totals]
-                adjoint = computed(adjoint)[0]
+            adjoint, *totals = computed([adjoint, *totals])
         return adjoint, totals
 
     def _traced(self, rows: Any, adjoint: Any) -> tuple[Any, list[Any]]:

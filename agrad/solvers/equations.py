@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from agrad.backends import backend_of
+from agrad.control.bodies import example
 from agrad.engine.calls import lift_all
 from agrad.engine.joining import started
 from agrad.engine.namespaces import namespace_of
@@ -99,7 +101,7 @@ def _contracted(rtol: float | None, atol: float | None, maxiter: int, step: Resi
     packing = Packing(xs)
     x = packing.pack(xs)
     f = packing.on_vectors(step)
-    small = precision(x) ** 0.75
+    small, lazy = precision(x) ** 0.75, backend_of(example(x)).lazy
     rtol, atol = (small if given is None else given for given in (rtol, atol))
 
     def advance(state: Sequence[Any]) -> tuple[Any, ...]:
@@ -113,8 +115,8 @@ def _contracted(rtol: float | None, atol: float | None, maxiter: int, step: Resi
 
     def goes_on(state: Sequence[Any]) -> Any:
         before, _, left, bound = state
-        # the bound on the norm avoids computing the norm at each iteration
-        if not in_trace() and anywhere(left > bound * rtol + atol):
+        # the bound on the norm avoids computing the norm at each iteration; a lazy library computes both at once
+        if not in_trace() and not lazy and anywhere(left > bound * rtol + atol):
             return True
         good = within(left, norm(before) * rtol + atol)
         return namespace_of((good,)).logical_not(good)

@@ -14,13 +14,14 @@ import numpy as np
 
 from agrad.backends import backend_of
 from agrad.control.bodies import example
+from agrad.control.steps import computed
 from agrad.dtypes import dtype_name, is_complex
 from agrad.engine.calls import lift_all
 from agrad.engine.levels import lift
 from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tensor import Tensor
 from agrad.errors import ConfigurationError
-from agrad.solvers.loops import anywhere, computed, in_trace, iterate, plain, raw_of, reached
+from agrad.solvers.loops import anywhere, in_trace, iterate, plain, raw_of, reached
 from agrad.transforms.vmap import vmap
 
 Operator = Callable[[Any], Any]
@@ -164,7 +165,7 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
     while True:
         x, r = _residual(a, b, x)
         size = norm(r)
-        x, r, size, going = computed(x, r, size, size > tolerance)
+        x, r, size, going = computed([x, r, size, size > tolerance])
         applied += 1
         if applied >= maxiter or not anywhere(going):
             return x, size, applied
@@ -204,7 +205,7 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
             right[-2] = c * right[-2]
             going = abs(right[-1]) > tolerance
             going, c, s, basis[-1], right[-2], right[-1], *column[:] = computed(
-                going, c, s, basis[-1], *right[-2:], *column
+                [going, c, s, basis[-1], *right[-2:], *column]
             )
             rotations.append((c, s))
             if applied >= maxiter or not anywhere(going):
@@ -274,7 +275,7 @@ def contraction(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int) -> tu
     applied, before = 0, None
     while True:
         x, r = _residual(a, b, x)
-        x, r, size = computed(x, r, norm(r))
+        x, r, size = computed([x, r, norm(r)])
         applied += 1
         if applied >= maxiter or not anywhere(size > tolerance):
             return x, size, applied

@@ -7,15 +7,14 @@ conditions have no value: the loop is one operation, and a solver returns NaN in
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agrad.backends import backend_of
 from agrad.control.bodies import id_above
 from agrad.control.staged import staged_scan, staged_while
-from agrad.control.steps import computed as computed_arrays
+from agrad.control.steps import computed, is_true
 from agrad.engine.batching import Batch
 from agrad.engine.calls import lift_all
 from agrad.engine.namespaces import NAMESPACES, namespace_of
 from agrad.engine.tape import mode
-from agrad.engine.tensor import Tensor, strip_constant_levels, wrap
+from agrad.engine.tensor import Tensor, strip_constant_levels
 from agrad.errors import ConvergenceError
 from agrad.registry import namespace
 from agrad.transforms.custom import stop_gradient
@@ -53,25 +52,12 @@ def raw_of(value: Any) -> Any:
     return value
 
 
-def computed(*values: Any) -> list[Any]:
-    """Return values. If their library is lazy, compute them to keep its graph small."""
-    raws = [raw_of(v) for v in values]
-    found = computed_arrays(raws)
-    return list(values) if found is raws else [_around(raw, v) for raw, v in zip(found, values, strict=True)]
-
-
-def _around(raw: Any, value: Any) -> Any:
-    if not isinstance(value, Tensor) or raw is value.raw:
-        return value if isinstance(value, Tensor) else raw
-    return wrap(_around(raw, value.data), value.level, value.node)
-
-
 def anywhere(condition: Any) -> bool:
     """Return True if a condition holds for any batch element."""
     if type(condition) is bool:
         return condition
     raw = raw_of(condition)
-    return bool(NAMESPACES[type(raw)].any(raw) if raw.shape else raw)
+    return is_true(NAMESPACES[type(raw)].any(raw) if raw.shape else raw)
 
 
 def _age(values: Any) -> Any:
@@ -87,26 +73,25 @@ def while_loop(goes_on: Condition, advance: Advance, state: State) -> Any:
     """Return the last state of a loop. A traced loop is as old as its first state."""
     if in_trace():
         return staged_while(goes_on, advance, state, _age(state))
-    while anywhere(goes_on(state)):
+    while True:
+        going = goes_on(state)
+        if type(going) is not bool:
+            going, *state = computed([going, *state])
+        if not anywhere(going):
+            return state
         state = advance(state)
-    return state
 
 
 def iterate(goes_on: Condition, advance: Advance, state: State, limit: int) -> tuple[State, Any]:
     """Return the last state of at most ``limit`` steps, and their number."""
-    if in_trace():
-        *state, count = while_loop(
-            lambda s: namespace.logical_and(goes_on(s[:-1]), s[-1] < limit),
-            lambda s: (*advance(s[:-1]), s[-1] + 1),
-            (*state, 0),
-        )
-        return state, count
-    count, lazy = 0, backend_of(raw_of(state[0])).lazy
-    while True:
-        state = computed(*state) if lazy else state
-        if count >= limit or not anywhere(goes_on(state)):
-            return state, count
-        state, count = advance(state), count + 1
+
+    def below(s: State) -> Any:
+        if in_trace():
+            return namespace.logical_and(goes_on(s[:-1]), s[-1] < limit)
+        return s[-1] < limit and goes_on(s[:-1])
+
+    *state, count = while_loop(below, lambda s: (*advance(s[:-1]), s[-1] + 1), (*state, 0))
+    return state, count
 
 
 def scan(

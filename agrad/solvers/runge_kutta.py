@@ -14,6 +14,7 @@ import numpy as np
 
 from agrad.backends import backend_of
 from agrad.control.bodies import example
+from agrad.control.steps import computed
 from agrad.dtypes import is_complex
 from agrad.engine.levels import lift
 from agrad.engine.namespaces import namespace_of
@@ -300,7 +301,6 @@ class Solver:
         if tableau.traced:
             y, times = lift(y), lift(times)
         self.reals: Any = namespace if tableau.traced else REALS
-        self.computed = None if tableau.traced or not backend_of(y).lazy else backend_of(y).computed
         self.y, self.times, self.rows = y, times, [y]
         self.slopes: Slopes = Slopes(tableau, y)
         self.k: Any = slope(y, times[0], False)
@@ -340,7 +340,7 @@ class Solver:
         last = len(nodes) - 1
         for i in range(1, last):
             k = self.slope(slopes.moved(y, i, h), end if nodes[i] == 1.0 else s + nodes[i] * h, False)
-            slopes.add(self.computed([k])[0] if self.computed else k)
+            slopes.add(k)
         moved = slopes.moved(y, last, h)
         k = self.slope(moved, end, True)
         slopes.add(k)
@@ -373,9 +373,8 @@ class Solver:
             j, y, k = state
             begun, to = start + j * h, reals.where(j + 1 >= count, end, start + (j + 1) * h)
             moved, k = self.stages(y, k, begun, h, to)
-            if self.computed:
-                moved, k = self.computed([moved, k])
             if not self.tableau.traced:
+                moved, k = computed([moved, k])
                 self._accept(begun, h, to, y, moved)
             return j + 1, moved, k
 
@@ -428,8 +427,8 @@ class Solver:
         slopes = self.slopes.first(len(tableau.nodes))
         scale = self.atol + self.rtol * xp.maximum(xp.abs(y), xp.abs(moved))
         off = ((tableau.error @ slopes) * tableau.like(h)) / scale
-        if self.computed:
-            off, moved, ahead = self.computed([off, moved, ahead])
+        if not tableau.traced:
+            off, moved, ahead, *self.slopes.rows = computed([off, moved, ahead, *self.slopes.rows])
         error = self._size(off)
         good = error <= 1
         error = reals.where(reals.isfinite(error), error, math.inf)

@@ -234,6 +234,62 @@ def test_a_traced_loop_computes_each_step_once() -> None:
     np.testing.assert_array_equal(found.compute(), np.full(4, 256.0))
 
 
+def doublings(n: int) -> Callable[[Any], Any]:
+    """Return a loop of ``n`` steps, whose products Dask joins with no other operation."""
+    w = in_chunks(2 * np.eye(4)[::-1], 2, 2)
+    return lambda x: agrad.while_loop(
+        lambda v: agrad.max(v) < 2.0**n, lambda v: agrad.matmul(w, agrad.matmul(w, v)) / 2, x
+    )
+
+
+MODES: dict[str, Callable[..., Callable[[Any], Any]]] = {
+    "value": lambda f: f,
+    "gradient": lambda f: agrad.grad(lambda x: agrad.sum(f(x))),
+    "tangent": lambda f: lambda x: agrad.jvp(f, (x,), (x,))[1],
+    "second order": lambda f: agrad.hessian(lambda x: agrad.sum(f(x) ** 2)),
+    "vmap": lambda f: lambda x: agrad.vmap(f)(agrad.stack([x, x])),
+    "Tensors": lambda f: lambda x: f(agrad.asarray(x, requires_grad=True)).raw,
+    "jit": agrad.jit,
+}
+
+
+def minimized(n: int) -> Callable[[Any], Any]:
+    """Return a function that takes ``n`` steps of L-BFGS."""
+
+    def run(x: Any) -> Any:
+        w = agrad.nn.Parameter(x)
+        step = {"max_iter": n, "history_size": 2, "tolerance_grad": 0.0, "tolerance_change": 0.0}
+        optimizer = agrad.optim.LBFGS([w], line_search_fn="strong_wolfe", **step)
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = agrad.sum(agrad.cosh(agrad.matmul(agrad.asarray(in_chunks(ROWS[:4], 4, 4)), w)) - 1)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        assert optimizer.iterations == n
+        return w.data
+
+    return run
+
+
+@pytest.mark.parametrize(("loop", "mode"), [(minimized, "value"), *[(doublings, mode) for mode in MODES]])
+def test_a_loop_computes_each_step_once(loop: Any, mode: str) -> None:
+    """A condition reads a value at each step, which must not compute the steps before it again."""
+    counts, results = [], []
+    with agrad.use_backend("dask"):
+        for n in (4, 8, 12):
+            with computations() as seen:
+                results.append(np.asarray(MODES[mode](loop(n))(in_chunks(np.ones(4), 4)).compute()))
+            counts.append(sum(seen))
+    first, second = np.diff(counts)
+    assert first > 0
+    assert second < 1.3 * first
+    if loop is doublings and mode == "value":
+        np.testing.assert_array_equal(results, [np.full(4, 2.0**n) for n in (4, 8, 12)])
+
+
 def test_the_names_of_zeros_and_ones_need_no_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
     cloudpickle = pytest.importorskip("cloudpickle")
     pickled, dumps = [], cloudpickle.dumps
