@@ -176,17 +176,16 @@ def gmres(a: Operator, b: Any, x: Any, tolerance: Any, maxiter: int, restart: in
         for j in range(min(restart, length)):
             w = a(basis[j])
             applied += 1
-            column = [_dot(v, w) for v in basis]
-            for h, v in zip(column, basis, strict=True):
-                w = w - h * v
-            for i, v in enumerate(basis):  # a second time, because rounding leaves a remainder
-                h = _dot(v, w)
-                w = w - h * v
-                column[i] = column[i] + h
-            below = norm(w)
+            w, *vectors = lift_all([w, *basis])
+            xp = namespace_of(vectors)
+            known = xp.stack(vectors)
+            h = xp.matmul(_conj(known), w)
+            w = w - xp.matmul(h, known)
+            again = xp.matmul(_conj(known), w)  # a second time, because rounding leaves a remainder
+            w, h = w - xp.matmul(again, known), h + again
+            column, below = [h[i, ...] for i in range(j + 1)], norm(w)
             # if w is below rounding, its direction is noise
-            scale = sum([abs(h) for h in column], 0 * below)
-            xp = namespace_of((scale,))
+            scale = xp.sum(abs(h))
             below = xp.where(below <= 4 * precision(b) * scale, xp.zeros_like(below), below)
             basis.append(_over(w, below))
             for i, (c, s) in enumerate(rotations):
