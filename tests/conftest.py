@@ -61,6 +61,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # threads take half as much processor time again for small tasks; test_dask.py and the cluster have them
+    os.environ.setdefault("DASK_SCHEDULER", "synchronous")
     config.addinivalue_line("markers", "cases(cases, whole, elsewhere, least): the part of a table; see crossing.each")
     config.addinivalue_line("markers", "needs(*packages): skip the test where one of these packages is not installed")
     asked = config.getoption("--backend") or [",".join(DEFAULT)]

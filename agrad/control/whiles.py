@@ -64,7 +64,7 @@ class While(Loop):
                     goes_on, *carry = computed([condition.run([*for_condition, *carry])[0], *carry])
                     if not is_true(goes_on):
                         break
-                    carry = body.run([*for_body, *carry])
+                    carry = list(body.run([*for_body, *carry]))
             elif steps is not None and bool(condition.run([*for_condition, *carry])[0]):
                 carry, fresh = steps(operands)
             return tuple([apart_by_rows(x, () if k in fresh else shared) for k, x in enumerate(carry)])

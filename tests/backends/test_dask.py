@@ -22,6 +22,12 @@ def in_chunks(array: np.ndarray, *chunks: int) -> Any:
     return da.from_array(array, chunks=chunks)
 
 
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    with pytest.importorskip("dask").config.set(scheduler="threads"):
+        yield
+
+
 @contextmanager
 def computations() -> Iterator[list[int]]:
     """Count the graphs that Dask computes."""
