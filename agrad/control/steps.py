@@ -135,9 +135,9 @@ class Step:
 
 
 def computed(values: Values) -> Values:
-    """Return the same values, computed together if their library is lazy. Tensors are computed in place.
+    """Return the same values, computed together if their library is lazy.
 
-    Otherwise a loop that reads a value at each step computes all steps before it again.
+    Tensors are computed in place. Otherwise a loop that reads a value at each step computes all steps before it again.
     """
     raws = [raw_of(x) for x in values]
     for kind in {type(raw) for raw in raws}:

@@ -172,7 +172,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def is_no_array_to(frame: FrameType | None, tensor: Tensor) -> bool:
-    """Return True for a caller that leaves an operator with a Tensor to objects that are not arrays.
+    """Return True for a caller that leaves operators to other objects.
 
     Operators of SciPy sparse matrices convert the other operand. For an array of objects they return NotImplemented,
     and Python calls the method of the Tensor.
@@ -185,7 +185,7 @@ def is_no_array_to(frame: FrameType | None, tensor: Tensor) -> bool:
 
 
 def only_compares(frame: FrameType) -> bool:
-    """Return True for the assertions of ``numpy.testing``, which read values and compute nothing from them."""
+    """Return True for the assertions of ``numpy.testing``, which only read."""
     return str(frame.f_globals.get("__name__")).startswith("numpy.testing.")
 
 

@@ -1,7 +1,7 @@
 """Memory layouts of plain arrays, which determine which results are views."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,30 @@ def _sharing(kind: type) -> Backend | None:
 
 SHARING = Memo(_sharing)
 """The backend by array type, or None for arrays that share no memory, such as NumPy scalars."""
+
+
+def _has_scalars(kind: type) -> bool:
+    backend = backend_of_type(kind)
+    assert backend is not None
+    assert backend.shares_memory is not None
+    x = backend.xp.sum(backend.xp.asarray([0.0]))
+    return not backend.shares_memory(backend.xp.reshape(x, (1,)), x)
+
+
+SCALARS = Memo(_has_scalars)
+"""Flags by array type: True if 0-dimensional results are scalars, as in NumPy."""
+
+
+def with_scalars(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
+    """Return an elementwise function that returns scalars if library functions do."""
+    if isinstance(function, np.ufunc) or backend.shares_memory is None or not SCALARS[backend.array_types[0]]:
+        return function
+
+    def scalar(*arrays: Any, **settings: Any) -> Any:
+        out = function(*arrays, **settings)
+        return out if out.shape else out[()]
+
+    return scalar
 
 
 def with_values(data: Any, raw: Any) -> Any:

@@ -16,6 +16,7 @@ from agrad.backends.base import Backend
 from agrad.engine.batching import SHARED, BatchRule, own_rule
 from agrad.engine.call import build_call, pair_evaluation
 from agrad.engine.explain import explained
+from agrad.engine.layouts import with_scalars
 from agrad.engine.namespaces import NUMBERS, Memo
 from agrad.engine.operation import Operation, check_among
 from agrad.engine.plans import plan_of
@@ -23,7 +24,7 @@ from agrad.engine.pullback import build_pullback
 from agrad.engine.pushforward import build_pushforward
 from agrad.engine.rulecalls import RulePrimitive
 from agrad.engine.tape import Plan, PlanKey
-from agrad.engine.views import with_scalars, write_back_rule
+from agrad.engine.views import write_back_rule
 from agrad.errors import AgradError, MissingRuleError, OperandError, PrimitiveDefinitionError
 from agrad.registry import KERNELS, PRIMITIVES, names_of
 

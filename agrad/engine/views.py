@@ -16,7 +16,7 @@ import numpy as np
 from agrad.backends import backend_of, backend_of_type
 from agrad.dtypes import is_complex
 from agrad.engine.joining import is_numpys
-from agrad.engine.layouts import SHARING, copy_with_strides, with_values
+from agrad.engine.layouts import SCALARS, SHARING, copy_with_strides, with_values
 from agrad.engine.namespaces import Memo
 from agrad.engine.operation import check_among
 from agrad.engine.tape import Node, enable_grad, is_recording, mode
@@ -131,8 +131,22 @@ def _link_values(view: Tensor, base: Tensor, steps: Steps) -> None:
     made.base, made.steps, made.view, made.arrays = base, steps, weakref.ref(view), (view.raw, base.raw)
 
 
+def _are_arrays(tensors: tuple[Tensor, Tensor], arrays: tuple[Any, Any]) -> bool:
+    """Return True if the Tensors have these arrays. A computed array of a lazy library has the name of the lazy one."""
+    for tensor, known in zip(tensors, arrays, strict=True):
+        raw = tensor.raw
+        if raw is not known:
+            one, other = (backend_of(x).content(x) if backend_of(x).lazy else None for x in (raw, known))
+            if one is None or other is None or one() != other():
+                return False
+    return True
+
+
 def relinking(tensor: Tensor) -> Callable[[Tensor], None]:
-    """Return a function that restores the link of a view by values, after its array and that of the base."""
+    """Return a function that restores the link of a view by values.
+
+    It is called after the arrays of view and base are restored.
+    """
     made = getattr(tensor, "_link", None)
     if not isinstance(made, ValueLink):
         return lambda view: None
@@ -140,7 +154,7 @@ def relinking(tensor: Tensor) -> Callable[[Tensor], None]:
 
     def relink(view: Tensor) -> None:
         base = reference()
-        if base is not None and view.raw is arrays[0] and base.raw is arrays[1]:
+        if base is not None and _are_arrays((view, base), arrays):
             _link_values(view, base, steps)
 
     return relink
@@ -188,30 +202,6 @@ LINKS = Memo(_linking)
 """The function that links a view, by array type. None for NumPy scalars, which have no views."""
 
 
-def _has_scalars(kind: type) -> bool:
-    backend = backend_of_type(kind)
-    assert backend is not None
-    assert backend.shares_memory is not None
-    x = backend.xp.sum(backend.xp.asarray([0.0]))
-    return not backend.shares_memory(backend.xp.reshape(x, (1,)), x)
-
-
-SCALARS = Memo(_has_scalars)
-"""Flags by array type: True if 0-dimensional results are scalars, as in NumPy."""
-
-
-def with_scalars(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
-    """Return an elementwise function that returns scalars if library functions do."""
-    if isinstance(function, np.ufunc) or backend.shares_memory is None or not SCALARS[backend.array_types[0]]:
-        return function
-
-    def scalar(*arrays: Any, **settings: Any) -> Any:
-        out = function(*arrays, **settings)
-        return out if out.shape else out[()]
-
-    return scalar
-
-
 def linked(primitive: Any, args: tuple[Any, ...], settings: dict[str, Any], out: Any) -> Any:
     """Return the result of an operation, linked to the first argument if it is a view."""
     base = args[0]
@@ -234,7 +224,7 @@ def is_view_at(view: Any, base: Any, steps: Steps) -> bool:
 def shares_memory(view: Tensor, made: Link) -> bool:
     """Return True if a view and its base share memory. Traces may depend on layouts."""
     if isinstance(made, ValueLink):
-        return view.raw is made.arrays[0] and made.base.raw is made.arrays[1]
+        return _are_arrays((view, made.base), made.arrays)
     trace = mode().trace
     if trace is not None and any(primitive.by_layout for primitive, _ in made.steps):
         trace.by_layout = True

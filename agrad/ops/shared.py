@@ -137,7 +137,7 @@ def holds_tensor(value: Any) -> bool:
 
 
 def lies_in_a_row(x: Tensor) -> bool:
-    """Return True if the elements of a Tensor are contiguous in memory, in row-major order.
+    """Return True if a Tensor is contiguous in memory, in row-major order.
 
     The present trace then depends on layouts.
     """

@@ -306,3 +306,24 @@ def test_the_names_of_zeros_and_ones_need_no_pickle(monkeypatch: pytest.MonkeyPa
     assert len({y.raw.name for y in made}) == 4
     assert [y.dtype for y in made] == [x.dtype, x.dtype, np.int64, x.dtype]
     assert [y.numpy().sum() for y in made] == [0, ROWS.size, 0, 0]
+
+
+def test_views_share_writes_after_a_loop_has_computed_them() -> None:
+    with agrad.use_backend("dask"):
+        for recorded in (False, True):
+            x = agrad.asarray([1.0, 2.0, 3.0], requires_grad=recorded) * 1.0
+            kept = x[1:]
+
+            def body(state: Any) -> Any:
+                count, x, view = state
+                view[0] = view[0] + 1.0
+                return count + 1, x, view
+
+            found = agrad.while_loop(lambda state: state[0] < 3.0, body, (agrad.asarray(0.0), x, x[1:]))
+            assert [v.tolist() for v in found] == [3.0, [1.0, 5.0, 3.0], [5.0, 3.0]]
+            assert x.tolist() == [1.0, 5.0, 3.0]
+            assert kept.tolist() == [5.0, 3.0]
+            optimizer = agrad.optim.SGD([agrad.nn.Parameter(agrad.zeros(1))])
+            optimizer.compute(x)
+            kept[1] = 7.0
+            assert x.tolist() == [1.0, 5.0, 7.0]
