@@ -275,7 +275,7 @@ def test_a_leaf_that_the_equation_uses_between_the_times_only() -> None:
 
 @pytest.mark.needs("dask")
 def test_promises_are_kept_once_an_iteration() -> None:
-    """On Dask an iteration begins with what the last one made, and not with a promise of it that grows."""
+    """On Dask an iteration, or step of a solver, begins with computed arrays, and not with a promise that grows."""
     import dask.array as da
 
     sizes = []
@@ -289,7 +289,7 @@ def test_promises_are_kept_once_an_iteration() -> None:
     agrad.fixed_point(f, da.zeros_like(b), b)
     agrad.odeint(lambda y, s: f(y, s * 0.1), b, da.from_array(T))
     assert len(sizes) > 40
-    assert max(sizes) < 150
+    assert max(sizes) < 200  # of a step of six stages
 
 
 def test_no_members_and_no_elements() -> None:
