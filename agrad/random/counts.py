@@ -123,8 +123,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     Returns
     -------
     array of int64
-        -1 for elements of arrays that are no such parameters, and on JAX inside ``agrad.jit`` for n of 1e6 or more,
-        for which the distribution function is unknown there.
+        -1 where an element of ``n`` or ``p`` is invalid, and on JAX inside ``agrad.jit`` for n of 1e6 or more, where
+        the distribution function is NaN.
 
     Notes
     -----
@@ -170,7 +170,7 @@ def geometric(key: Any, p: Any, shape: Any = None) -> agrad.Tensor:
     Returns
     -------
     array of int64, from 1 to 2**63 - 1
-        -1 for elements of ``p`` that are no such probability.
+        -1 where an element of ``p`` is invalid.
 
     Examples
     --------

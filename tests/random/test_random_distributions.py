@@ -468,7 +468,7 @@ def test_counts_everywhere(name: str, backend: str) -> None:
     assert tuple(found.shape) == (3, 4)
 
 
-WRONG = {
+INVALID = {
     "poisson": (random.poisson, [[-1.0, np.nan, 1e19, 0.0]], [-1, -1, -1, 0]),
     "binomial trials": (random.binomial, [[-5.0, 2.5, np.inf, np.nan, 3.0], [0.5, 0.5, 0.5, 0.5, 1.0]], [-1] * 4 + [3]),
     "binomial chance": (random.binomial, [[9.0, 9.0, 9.0, 9.0], [-0.1, 1.1, np.nan, 1.0]], [-1, -1, -1, 9]),
@@ -476,9 +476,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_counts_of_parameters_that_are_none_are_minus_1(name: str, backend: str) -> None:
-    draw, given, right = WRONG[name]
+@pytest.mark.parametrize("name", INVALID)
+def test_counts_of_invalid_parameters_are_minus_1(name: str, backend: str) -> None:
+    draw, given, right = INVALID[name]
     parameters = [agrad.asarray(a, dtype="float64") for a in given]
     assert draw(random.key(0), *parameters).tolist() == right
     assert agrad.jit(draw)(random.key(0), *parameters).tolist() == right
